@@ -1,0 +1,41 @@
+# Every target sets up what it needs: a machine with Python 3.11 (venv, pip), make and git is enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# The environment is rebuilt when the declared dependencies change, and only then.
+READY := $(VENV)/.ready
+DOCS_READY := $(VENV)/.docs-ready
+
+.PHONY: demo test lint bench docs clean
+
+demo: $(READY)  ## the main job: exact value, oracle proportions, K*MSE of the paper's two problems
+	$(BIN)/revar demo
+
+test: lint  ## lint, types, import contracts and all tests
+	$(BIN)/pytest -n auto
+
+lint: $(READY)  ## style, types, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## speed as ratios, measured in one run, written to benchmarks/results
+	$(BIN)/python -m benchmarks
+
+docs: $(DOCS_READY)  ## the documentation as a static site in site/
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "revar needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@

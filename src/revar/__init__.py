@@ -1,0 +1,66 @@
+"""revar: data collection for policy evaluation.
+
+Decide which actions to try so that a target policy's value is known with the smallest error,
+collect the data, and report the value with a confidence interval. Public names are loaded when
+they are first used, so that `import revar` costs nothing.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from revar.model.files import load_mdp as load_mdp
+    from revar.model.files import save_mdp as save_mdp
+    from revar.model.mdp import TabularMDP as TabularMDP
+    from revar.model.statistics import VisitStatistics as VisitStatistics
+    from revar.model.task import Task as Task
+    from revar.model.trajectory import Dataset as Dataset
+    from revar.model.trajectory import Trajectory as Trajectory
+    from revar.theory.bounds import oracle_mse_bound as oracle_mse_bound
+    from revar.theory.bounds import regret_bound as regret_bound
+    from revar.theory.costs import estimation_variance as estimation_variance
+    from revar.theory.costs import one_step_costs as one_step_costs
+    from revar.theory.proportions import oracle_mse as oracle_mse
+    from revar.theory.proportions import sampling_proportions as sampling_proportions
+    from revar.theory.values import occupancy as occupancy
+    from revar.theory.values import policy_value as policy_value
+    from revar.theory.values import return_variance as return_variance
+    from revar.theory.values import state_values as state_values
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "TabularMDP": "revar.model.mdp",
+    "load_mdp": "revar.model.files",
+    "save_mdp": "revar.model.files",
+    "VisitStatistics": "revar.model.statistics",
+    "Task": "revar.model.task",
+    "Dataset": "revar.model.trajectory",
+    "Trajectory": "revar.model.trajectory",
+    "oracle_mse_bound": "revar.theory.bounds",
+    "regret_bound": "revar.theory.bounds",
+    "estimation_variance": "revar.theory.costs",
+    "one_step_costs": "revar.theory.costs",
+    "oracle_mse": "revar.theory.proportions",
+    "sampling_proportions": "revar.theory.proportions",
+    "occupancy": "revar.theory.values",
+    "policy_value": "revar.theory.values",
+    "return_variance": "revar.theory.values",
+    "state_values": "revar.theory.values",
+}
+_PACKAGES = ("strategies", "estimators", "problems")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    elif name in _PACKAGES:
+        value = importlib.import_module(f"revar.{name}")
+    else:
+        raise AttributeError(f"module 'revar' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES, *_PACKAGES})

@@ -1,0 +1,22 @@
+"""The errors a user meets. Each message is one sentence naming what is wrong and where."""
+
+import importlib
+from types import ModuleType
+
+
+class InputError(ValueError):
+    """Input that cannot be used: names the field, state, action and the value found."""
+
+
+class MissingExtraError(ImportError):
+    """An optional dependency is not installed: names the pip command that installs it."""
+
+
+def require_extra(module: str, extra: str) -> ModuleType:
+    """Import an optional module, or say which extra of the distribution brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"this needs {module.partition('.')[0]}: pip install 'revar-rl[{extra}]'"
+        ) from error

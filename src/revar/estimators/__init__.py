@@ -1,0 +1,24 @@
+"""From collected data to an estimate with a standard error."""
+
+from revar.estimators.certainty_equivalence import CertaintyEquivalence
+from revar.estimators.doubly_robust import DoublyRobust
+from revar.estimators.estimator import Estimate, Estimator, estimators, find_estimator
+from revar.estimators.importance_sampling import (
+    ImportanceSampling,
+    PerDecisionImportanceSampling,
+    WeightedImportanceSampling,
+)
+from revar.estimators.monte_carlo import MonteCarlo
+
+__all__ = [
+    "CertaintyEquivalence",
+    "DoublyRobust",
+    "Estimate",
+    "Estimator",
+    "ImportanceSampling",
+    "MonteCarlo",
+    "PerDecisionImportanceSampling",
+    "WeightedImportanceSampling",
+    "estimators",
+    "find_estimator",
+]

@@ -1,0 +1,75 @@
+"""Doubly robust estimation (Jiang and Li 2016), with the model fitted on the other episodes."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from revar.errors import InputError
+from revar.estimators.episodes import Episodes, mean_estimate
+from revar.estimators.estimator import Estimate, Estimator, estimators
+from revar.model.arrays import FloatArray, IntArray
+from revar.model.reachability import all_layers
+from revar.model.statistics import VisitStatistics
+from revar.model.task import Task
+from revar.model.trajectory import Dataset
+from revar.theory.recursions import backward_values
+
+
+@estimators.register("doubly-robust")
+@dataclass(frozen=True)
+class DoublyRobust(Estimator):
+    """Per-decision importance sampling with a certainty-equivalence model as control variate.
+
+    Needs the behavior's probability of every action taken, and at least two episodes: even and
+    odd episodes take their model from each other, so that each correction is unbiased.
+    """
+
+    id: ClassVar[str] = "doubly-robust"
+
+    def estimate(self, task: Task, data: Dataset | VisitStatistics) -> Estimate:
+        """From episodes of a sampled behavior; tracked data is refused."""
+        episodes = Episodes.of(task, data, "doubly robust estimation")
+        count = len(episodes.dataset)
+        if count < 2:
+            raise InputError("doubly robust estimation needs at least two episodes")
+        parity = np.arange(count) % 2
+        samples = np.empty(count)
+        for fold in (0, 1):
+            action_values, values = _fitted(task, episodes.dataset, np.flatnonzero(parity != fold))
+            members = np.flatnonzero(parity == fold)
+            samples[members] = _corrected(task, episodes, action_values, values)[members]
+        return mean_estimate(samples)
+
+
+def _fitted(task: Task, dataset: Dataset, episodes: IntArray) -> tuple[FloatArray, FloatArray]:
+    """q_t(s,a) [L, S, A] and v_t(s) [L+1, S+1] of the model estimated from those episodes."""
+    statistics = VisitStatistics(task.states, task.actions)
+    statistics.record_many(dataset[int(k)] for k in episodes)
+    observed = statistics.observed(task.states)
+    layers = all_layers(task.states, task.horizon)
+    values = backward_values(
+        observed.outcomes, observed.reward_mean, task.policy, layers, task.discount
+    )
+    matrix = sparse.csr_array(
+        (observed.outcomes.probability, observed.outcomes.successor, observed.outcomes.row_start),
+        shape=(task.states * task.actions, task.states + 1),
+    )
+    ahead = (matrix @ values[1:].T).T.reshape(task.horizon, task.states, task.actions)
+    return observed.reward_mean + task.discount * ahead, values
+
+
+def _corrected(
+    task: Task, episodes: Episodes, action_values: FloatArray, values: FloatArray
+) -> FloatArray:
+    """V = v(s) + ratio (r + gamma V' - q(s,a)), from the last step back, [K]."""
+    states = episodes.padded(episodes.dataset.states, 0)
+    actions = episodes.padded(episodes.dataset.actions, 0)
+    corrected = np.zeros(len(episodes.dataset))
+    for t in range(episodes.played.shape[1] - 1, -1, -1):
+        s, a = states[:, t], actions[:, t]
+        surprise = episodes.rewards[:, t] + task.discount * corrected - action_values[t, s, a]
+        now = values[t, s] + episodes.ratios[:, t] * surprise
+        corrected = np.where(episodes.played[:, t], now, 0.0)
+    return corrected

@@ -1,0 +1,1 @@
+"""Frozen data and its validation: models, policies, tasks, statistics, trajectories."""

@@ -1,0 +1,255 @@
+"""VisitStatistics: all that has been learned from the episodes so far."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from revar.errors import InputError
+from revar.model.arrays import FloatArray, IntArray, Outcomes
+from revar.model.mdp import TabularMDP
+from revar.model.moments import pooled, push
+from revar.model.trajectory import ENDED, Dataset, Trajectory
+
+Number = TypeVar("Number", np.int64, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """One run's statistics in the layout of compiled loops (see `Outcomes`)."""
+
+    outcomes: Outcomes  # probability holds the frequencies; 0 where the pair has no visits
+    visits: IntArray  # [S, A]
+    reward_mean: FloatArray  # [S, A]
+    reward_squares: FloatArray  # [S, A] sums of squared deviations
+    outcome_count: IntArray  # [slot]
+    outcome_reward_mean: FloatArray  # [slot]
+    initial_count: IntArray  # [S]
+
+
+class VisitStatistics:
+    """Counts, reward moments and outcome counts of every state-action pair.
+
+    Grows when new states or successors appear; two of them merge into what one would hold that
+    had seen both sets of episodes. With `runs` given, arrays carry a leading run axis and each
+    recording names its run.
+    """
+
+    def __init__(self, states: int, actions: int, *, runs: int | None = None) -> None:
+        if states < 0 or actions < 1 or (runs is not None and runs < 1):
+            raise InputError(f"statistics need actions >= 1; got {states=}, {actions=}, {runs=}")
+        self.states = states
+        self.actions = actions
+        self.runs = runs
+        count, capacity = runs or 1, max(states, 1)
+        self._visits = np.zeros((count, capacity, actions), dtype=np.int64)
+        self._mean = np.zeros((count, capacity, actions))
+        self._squares = np.zeros((count, capacity, actions))
+        self._initial = np.zeros((count, capacity), dtype=np.int64)
+        self._slots: dict[tuple[int, int], int] = {}  # (pair, successor) -> slot
+        self._pair = np.zeros(16, dtype=np.int64)
+        self._successor = np.zeros(16, dtype=np.int64)
+        self._count = np.zeros((count, 16), dtype=np.int64)
+        self._outcome_mean = np.zeros((count, 16))
+        self._order: IntArray | None = None  # slots sorted by pair and successor
+
+    @classmethod
+    def for_model(cls, mdp: TabularMDP, *, runs: int | None = None) -> "VisitStatistics":
+        """Empty statistics with a slot for every outcome that `mdp` allows."""
+        statistics = cls(mdp.states, mdp.actions, runs=runs)
+        pairs = np.repeat(np.arange(mdp.states * mdp.actions), np.diff(mdp.outcomes.row_start))
+        for pair, successor in zip(pairs.tolist(), mdp.outcomes.successor.tolist(), strict=True):
+            statistics._slot(pair, ENDED if successor == mdp.states else successor)
+        return statistics
+
+    # -- reading ---------------------------------------------------------------------------
+
+    @property
+    def visits(self) -> IntArray:
+        """How often each pair was taken, [(run,) S, A]."""
+        return self._shown(self._visits)
+
+    @property
+    def reward_mean(self) -> FloatArray:
+        """The mean reward of each pair, 0 where there are no visits, [(run,) S, A]."""
+        return self._shown(self._mean)
+
+    @property
+    def reward_variance(self) -> FloatArray:
+        """The unbiased reward variance of each pair, NaN below two visits, [(run,) S, A]."""
+        freedom = self._visits - 1
+        variance = np.full(self._squares.shape, np.nan)
+        np.divide(self._squares, freedom, out=variance, where=freedom > 0)
+        return self._shown(variance)
+
+    @property
+    def initial_count(self) -> IntArray:
+        """How many episodes began in each state, [(run,) S]."""
+        return self._shown(self._initial)
+
+    @property
+    def episodes(self) -> Any:
+        """How many episodes were recorded: a number, or one for each run."""
+        totals = self._initial.sum(axis=1)
+        return int(totals[0]) if self.runs is None else totals
+
+    def observed(self, states: int, run: int = 0) -> Observed:
+        """One run over `states` states in the layout of compiled loops; the arrays are copies."""
+        if self.states > states:
+            raise InputError(
+                f"the data has {self.states} states, the target policy covers {states}"
+            )
+        self._ensure_states(states)
+        order = self._sorted_slots()
+        row_start = np.searchsorted(
+            self._pair[order], np.arange(states * self.actions + 1), side="left"
+        ).astype(np.int64)
+        successor = self._successor[order]
+        count = self._count[run, order]
+        visits = self._visits[run, :states].copy()
+        of_pair = visits.ravel()[self._pair[order]]
+        return Observed(
+            outcomes=Outcomes(
+                row_start,
+                np.where(successor == ENDED, states, successor),
+                count / of_pair.clip(min=1),
+            ),
+            visits=visits,
+            reward_mean=self._mean[run, :states].copy(),
+            reward_squares=self._squares[run, :states].copy(),
+            outcome_count=count,
+            outcome_reward_mean=self._outcome_mean[run, order],
+            initial_count=self._initial[run, :states].copy(),
+        )
+
+    # -- writing ---------------------------------------------------------------------------
+
+    def start_episode(self, state: int, *, run: int = 0) -> None:
+        """An episode began in `state`."""
+        self._ensure_states(state + 1)
+        self._initial[run, state] += 1
+
+    def record_step(
+        self, state: int, action: int, reward: float, successor: int, *, run: int = 0
+    ) -> None:
+        """`action` in `state` gave `reward` and led to `successor` (or ENDED)."""
+        if not 0 <= action < self.actions:
+            raise InputError(f"action {action} in state {state}; there are {self.actions} actions")
+        if not np.isfinite(reward):
+            raise InputError(f"the reward of state {state}, action {action} is {reward}")
+        self._ensure_states(max(state, successor) + 1)
+        slot = self._slot(state * self.actions + action, successor)
+        place = (run, state, action)
+        count = int(self._visits[place]) + 1
+        self._visits[place] = count
+        self._mean[place], self._squares[place] = push(
+            count, self._mean[place], self._squares[place], reward
+        )
+        seen = int(self._count[run, slot]) + 1
+        self._count[run, slot] = seen
+        self._outcome_mean[run, slot] += (reward - self._outcome_mean[run, slot]) / seen
+
+    def record(self, trajectory: Trajectory, *, run: int = 0) -> None:
+        """Add one episode, all of it or (if it is refused) none of it."""
+        if trajectory.actions.max() >= self.actions:
+            raise InputError(
+                f"action {trajectory.actions.max()} in a trajectory; there are "
+                f"{self.actions} actions"
+            )
+        self.start_episode(int(trajectory.states[0]), run=run)
+        for state, action, reward, successor in zip(
+            trajectory.states.tolist(),
+            trajectory.actions.tolist(),
+            trajectory.rewards.tolist(),
+            trajectory.successors.tolist(),
+            strict=True,
+        ):
+            self.record_step(state, action, reward, successor, run=run)
+
+    def record_many(self, trajectories: Dataset | Iterable[Trajectory], *, run: int = 0) -> None:
+        """Add episodes in their order."""
+        for trajectory in trajectories:
+            self.record(trajectory, run=run)
+
+    def merge(self, other: "VisitStatistics") -> "VisitStatistics":
+        """What one would hold that had recorded the episodes of both; neither is changed."""
+        if (self.actions, self.runs) != (other.actions, other.runs):
+            raise InputError(
+                f"cannot merge statistics of {self.actions} actions and runs={self.runs} with "
+                f"{other.actions} actions and runs={other.runs}"
+            )
+        merged = VisitStatistics(max(self.states, other.states), self.actions, runs=self.runs)
+        for source in (self, other):
+            for pair, successor in source._slots:
+                merged._slot(pair, successor)
+        for source in (self, other):
+            merged._absorb(source)
+        return merged
+
+    # -- storage ---------------------------------------------------------------------------
+
+    def _absorb(self, source: "VisitStatistics") -> None:
+        part = (slice(None), slice(source.states))
+        self._visits[part], self._mean[part], self._squares[part] = pooled(
+            self._visits[part],
+            self._mean[part],
+            self._squares[part],
+            source._visits[part],
+            source._mean[part],
+            source._squares[part],
+        )
+        self._initial[part] += source._initial[part]
+        size = len(source._slots)
+        target = np.array([self._slots[key] for key in source._slots], dtype=np.int64)
+        zeros = np.zeros((self._count.shape[0], size))
+        self._count[:, target], self._outcome_mean[:, target], _ = pooled(
+            self._count[:, target],
+            self._outcome_mean[:, target],
+            zeros,
+            source._count[:, :size],
+            source._outcome_mean[:, :size],
+            zeros,
+        )
+
+    def _shown(self, array: NDArray[Number]) -> NDArray[Number]:
+        part = array[:, : self.states]
+        return part[0] if self.runs is None else part
+
+    def _ensure_states(self, states: int) -> None:
+        if states <= self.states:
+            return
+        self.states = states
+        missing = states - self._visits.shape[1]
+        if missing <= 0:
+            return
+        extra = max(missing, self._visits.shape[1])
+        for name in ("_visits", "_mean", "_squares", "_initial"):
+            array = getattr(self, name)
+            widths = [(0, 0)] * array.ndim
+            widths[1] = (0, extra)
+            setattr(self, name, np.pad(array, widths))
+
+    def _slot(self, pair: int, successor: int) -> int:
+        key = (pair, successor)
+        slot = self._slots.get(key)
+        if slot is None:
+            slot = len(self._slots)
+            if slot == self._pair.size:
+                for name in ("_pair", "_successor", "_count", "_outcome_mean"):
+                    array = getattr(self, name)
+                    setattr(self, name, np.concatenate([array, np.zeros_like(array)], axis=-1))
+            self._slots[key] = slot
+            self._pair[slot], self._successor[slot] = pair, successor
+            self._order = None
+        return slot
+
+    def _sorted_slots(self) -> IntArray:
+        if self._order is None:
+            size = len(self._slots)
+            # The end of the episode sorts last, as in a model's layout.
+            successor = self._successor[:size]
+            last = np.where(successor == ENDED, np.iinfo(np.int64).max, successor)
+            self._order = np.lexsort((last, self._pair[:size]))
+        return self._order

@@ -1,0 +1,89 @@
+"""Bandit, tree, layered or general: the paper's Definitions 1 and 2, checked on a model."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
+from revar.model.reachability import reachable_layers
+from revar.model.validation import pair_name
+
+Kind = Literal["bandit", "tree", "layered", "general"]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What kind of graph the reachable states form, and why it is not of a simpler kind."""
+
+    kind: Kind
+    reason: str
+    levels: IntArray  # [S] the step at which a state is occupied; -1 if never or at several
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether Theorem 1 is exact: a bandit is a tree of depth one."""
+        return self.kind in ("bandit", "tree")
+
+
+def classify(outcomes: Outcomes, initial: FloatArray, actions: int, horizon: int) -> Structure:
+    """Look only at states that some policy reaches within the horizon."""
+    states = initial.size
+    layers = reachable_layers(outcomes, initial, np.ones((states, actions), dtype=bool), horizon)
+    levels = np.full(states, -1, dtype=np.int64)
+    for t in range(horizon):
+        layer = layers.states[layers.start[t] : layers.start[t + 1]]
+        repeated = layer[levels[layer] >= 0]
+        if repeated.size:
+            s = int(repeated[0])
+            reason = f"state {s} can be occupied at step {levels[s]} and at step {t}"
+            return Structure("general", reason, np.full(states, -1, dtype=np.int64))
+        levels[layer] = t
+    if horizon > 1:
+        cut = _first_cut(outcomes, layers, actions, states, horizon)
+        if cut is not None:
+            return Structure("general", cut, levels)
+    if (levels >= 0).sum() == 1:
+        return Structure(
+            "bandit", "one state is reachable and every action ends the episode", levels
+        )
+    shared = _first_shared(outcomes, layers, actions, states)
+    if shared is not None:
+        return Structure("layered", shared, levels)
+    reason = "every reachable state is entered through one state and one action"
+    return Structure("tree", reason, levels)
+
+
+def _first_cut(
+    outcomes: Outcomes, layers: Layers, actions: int, states: int, horizon: int
+) -> str | None:
+    """A state at the last step from which the episode could have gone on."""
+    for s in layers.states[layers.start[horizon - 1] : layers.start[horizon]]:
+        slots = slice(outcomes.row_start[s * actions], outcomes.row_start[(s + 1) * actions])
+        onward = outcomes.successor[slots][outcomes.successor[slots] < states]
+        if onward.size:
+            return (
+                f"the horizon of {horizon} steps cuts episodes in state {s}, "
+                f"which still leads to state {onward[0]}"
+            )
+    return None
+
+
+def _first_shared(outcomes: Outcomes, layers: Layers, actions: int, states: int) -> str | None:
+    """A state that two state-action pairs lead to, within the horizon."""
+    within = np.zeros(states, dtype=bool)
+    # What follows the last step is never occupied, so its pairs are nobody's parents.
+    within[layers.states[: layers.start[-2]]] = True
+    pair_of = np.repeat(np.arange(states * actions), np.diff(outcomes.row_start))
+    edges = within[pair_of // actions] & (outcomes.successor < states)
+    successor, pair = outcomes.successor[edges], pair_of[edges]
+    order = np.argsort(successor, kind="stable")
+    successor, pair = successor[order], pair[order]
+    again = np.flatnonzero(successor[1:] == successor[:-1])
+    if again.size == 0:
+        return None
+    i = int(again[0])
+    return (
+        f"state {successor[i]} can be entered from {pair_name(int(pair[i]), actions)} "
+        f"and from {pair_name(int(pair[i + 1]), actions)}"
+    )

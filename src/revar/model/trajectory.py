@@ -1,0 +1,163 @@
+"""Collected episodes: one (Trajectory), and many (Dataset)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revar.errors import InputError
+from revar.model.arrays import FloatArray, IntArray
+
+# The successor of a step after which the episode ended by itself.
+ENDED = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """One episode of n steps.
+
+    `successors[i]` is the state after step i, or ENDED; a last successor other than ENDED means
+    that the episode was cut by its horizon. `propensities[i]` is the probability with which the
+    behavior chose that action, NaN where the choice was deterministic given the data so far.
+    """
+
+    states: IntArray  # [n]
+    actions: IntArray  # [n]
+    rewards: FloatArray  # [n]
+    successors: IntArray  # [n]
+    propensities: FloatArray  # [n]
+
+    @classmethod
+    def of(
+        cls,
+        states: Any,
+        actions: Any,
+        rewards: Any,
+        *,
+        last_successor: int = ENDED,
+        propensities: Any = None,
+    ) -> "Trajectory":
+        """An episode from its states, actions and rewards; by default it ended by itself."""
+        visited = np.asarray(states, dtype=np.int64)
+        count = visited.size
+        chances = np.full(count, np.nan) if propensities is None else propensities
+        return cls(
+            visited,
+            np.asarray(actions, dtype=np.int64),
+            np.asarray(rewards, dtype=np.float64),
+            np.append(visited[1:], last_successor).astype(np.int64),
+            np.asarray(chances, dtype=np.float64),
+        )
+
+    def __post_init__(self) -> None:
+        _check_steps(self.states, self.actions, self.rewards, self.successors, self.propensities)
+        if len(self) == 0:
+            raise InputError("a trajectory needs at least one step")
+
+    def __len__(self) -> int:
+        return int(self.states.size)
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the episode ended by itself rather than at its horizon."""
+        return int(self.successors[-1]) == ENDED
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Episodes laid end to end: episode k holds the steps start[k] to start[k+1]."""
+
+    start: IntArray  # [episodes + 1]
+    states: IntArray  # [step]
+    actions: IntArray  # [step]
+    rewards: FloatArray  # [step]
+    successors: IntArray  # [step]
+    propensities: FloatArray  # [step]
+
+    def __post_init__(self) -> None:
+        _check_steps(self.states, self.actions, self.rewards, self.successors, self.propensities)
+        if self.start[0] != 0 or self.start[-1] != self.states.size:
+            raise InputError("start of a dataset must run from 0 to the number of steps")
+        empty = np.diff(self.start) < 1
+        if empty.any():
+            raise InputError(f"episode {int(np.argmax(empty))} of the dataset has no steps")
+
+    @classmethod
+    def of(cls, trajectories: Iterable[Trajectory]) -> "Dataset":
+        """The episodes in the order given."""
+        episodes = list(trajectories)
+        lengths = np.array([len(episode) for episode in episodes], dtype=np.int64)
+        start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+
+        def joined(field: str, dtype: type) -> Any:
+            parts = [getattr(episode, field) for episode in episodes]
+            return np.concatenate(parts) if parts else np.empty(0, dtype=dtype)
+
+        return cls(
+            start,
+            joined("states", np.int64),
+            joined("actions", np.int64),
+            joined("rewards", np.float64),
+            joined("successors", np.int64),
+            joined("propensities", np.float64),
+        )
+
+    def __len__(self) -> int:
+        return int(self.start.size - 1)
+
+    def __iter__(self) -> Iterator[Trajectory]:
+        return (self[k] for k in range(len(self)))
+
+    def __getitem__(self, episode: int) -> Trajectory:
+        if not 0 <= episode < len(self):
+            raise IndexError(f"episode {episode} of a dataset of {len(self)}")
+        return Trajectory(*self._fields(slice(self.start[episode], self.start[episode + 1])))
+
+    def head(self, episodes: int) -> "Dataset":
+        """The first `episodes` episodes."""
+        return Dataset(self.start[: episodes + 1], *self._fields(slice(self.start[episodes])))
+
+    @property
+    def step_in_episode(self) -> IntArray:
+        """For each step its number within its episode, from 0."""
+        return np.arange(self.states.size) - np.repeat(self.start[:-1], np.diff(self.start))
+
+    def _fields(self, steps: slice) -> tuple[Any, ...]:
+        return (
+            self.states[steps],
+            self.actions[steps],
+            self.rewards[steps],
+            self.successors[steps],
+            self.propensities[steps],
+        )
+
+
+def _check_steps(
+    states: IntArray,
+    actions: IntArray,
+    rewards: FloatArray,
+    successors: IntArray,
+    propensities: FloatArray,
+) -> None:
+    fields = {
+        "states": states,
+        "actions": actions,
+        "rewards": rewards,
+        "successors": successors,
+        "propensities": propensities,
+    }
+    for name, values in fields.items():
+        if values.shape != states.shape or values.ndim != 1:
+            raise InputError(f"{name} has shape {values.shape}, but states has {states.shape}")
+    checks = {
+        "rewards": ~np.isfinite(rewards),
+        "states": states < 0,
+        "actions": actions < 0,
+        "successors": successors < ENDED,
+        "propensities": (propensities <= 0) | (propensities > 1),
+    }
+    for name, bad in checks.items():
+        if bad.any():
+            step = int(np.argmax(bad))
+            raise InputError(f"{name} at step {step} is {fields[name][step]}")

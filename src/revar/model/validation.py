@@ -1,0 +1,47 @@
+"""Checks that several inputs share; each refusal names the first offending entry."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from revar.errors import InputError
+from revar.model.arrays import FloatArray
+
+# Sums of probabilities this close to 1 are 1.
+SUM_TOLERANCE = 1e-9
+
+
+def pair_name(pair: int, actions: int) -> str:
+    """How messages name the pair state * actions + action."""
+    return f"state {pair // actions}, action {pair % actions}"
+
+
+def refuse(bad: Any, values: Any, name: str, place: Callable[[int], str], rule: str) -> None:
+    """Raise for the first offending entry, naming its place and value."""
+    flags = np.ravel(bad)
+    if flags.any():
+        index = int(np.argmax(flags))
+        raise InputError(f"{name} of {place(index)} is {np.ravel(values)[index]:g}; it {rule}")
+
+
+def as_floats(values: Any, name: str) -> FloatArray:
+    """A copy of the values as floats."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} is not an array of numbers: {error}") from None
+
+
+def checked_horizon(horizon: int) -> int:
+    """A whole number of steps, at least 1."""
+    if isinstance(horizon, bool) or int(horizon) != horizon or horizon < 1:
+        raise InputError(f"horizon is {horizon!r}; it must be a whole number of at least 1")
+    return int(horizon)
+
+
+def checked_discount(discount: float) -> float:
+    """A discount in [0, 1]; 1 is allowed because episodes are finite."""
+    if not 0.0 <= discount <= 1.0:
+        raise InputError(f"discount is {discount!r}; it must lie in [0, 1]")
+    return float(discount)

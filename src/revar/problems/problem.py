@@ -1,0 +1,20 @@
+"""Problem: a model with a target policy, and the registry of functions that build them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from revar.model.arrays import FloatArray
+from revar.model.mdp import TabularMDP
+from revar.registry import Registry
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be evaluated: the environment and the policy whose value is wanted."""
+
+    name: str
+    mdp: TabularMDP
+    policy: FloatArray  # [S, A]
+
+
+problems: Registry[Callable[..., Problem]] = Registry("problem", "revar.problems")

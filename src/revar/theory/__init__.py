@@ -1,0 +1,1 @@
+"""Pure functions of a model: no randomness, no input or output."""

@@ -1,0 +1,272 @@
+"""The recursions that everything else is made of, compiled, on the `Outcomes` layout.
+
+They take a model's true probabilities and an estimate's frequencies alike, so that exact values
+and certainty-equivalence estimates come from the same code. Value arrays have one more column
+than there are states: a zero for the outcome "the episode ends".
+"""
+
+import numpy as np
+
+from revar.compilation import compiled
+from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
+
+
+@compiled
+def backward_values(
+    outcomes: Outcomes,
+    reward_mean: FloatArray,
+    policy: FloatArray,
+    layers: Layers,
+    discount: float,
+) -> FloatArray:
+    """v_t(s) = sum_a pi(a|s) (mu(s,a) + gamma sum_s' P(s'|s,a) v_{t+1}(s')), as [L+1, S+1]."""
+    states, actions = policy.shape
+    horizon = layers.start.size - 1
+    values = np.zeros((horizon + 1, states + 1))
+    for t in range(horizon - 1, -1, -1):
+        for i in range(layers.start[t], layers.start[t + 1]):
+            s = layers.states[i]
+            total = 0.0
+            for a in range(actions):
+                if policy[s, a] == 0.0:
+                    continue
+                p = s * actions + a
+                ahead = 0.0
+                for o in range(outcomes.row_start[p], outcomes.row_start[p + 1]):
+                    ahead += outcomes.probability[o] * values[t + 1, outcomes.successor[o]]
+                total += policy[s, a] * (reward_mean[s, a] + discount * ahead)
+            values[t, s] = total
+    return values
+
+
+@compiled
+def backward_variances(
+    outcomes: Outcomes,
+    outcome_reward_mean: FloatArray,
+    outcome_reward_std: FloatArray,
+    policy: FloatArray,
+    values: FloatArray,
+    discount: float,
+) -> FloatArray:
+    """Variance of the return from (t, s), by the law of total variance over (a, s'), [L+1, S+1]."""
+    states, actions = policy.shape
+    horizon = values.shape[0] - 1
+    variances = np.zeros((horizon + 1, states + 1))
+    for t in range(horizon - 1, -1, -1):
+        for s in range(states):
+            total = 0.0
+            for a in range(actions):
+                p = s * actions + a
+                for o in range(outcomes.row_start[p], outcomes.row_start[p + 1]):
+                    successor = outcomes.successor[o]
+                    shift = outcome_reward_mean[o] + discount * values[t + 1, successor]
+                    total += (policy[s, a] * outcomes.probability[o]) * (
+                        outcome_reward_std[o] ** 2
+                        + (shift - values[t, s]) ** 2
+                        + discount**2 * variances[t + 1, successor]
+                    )
+            variances[t, s] = total
+    return variances
+
+
+@compiled
+def forward_occupancy(
+    outcomes: Outcomes, initial: FloatArray, behavior: FloatArray, horizon: int
+) -> FloatArray:
+    """x_t(s,a), the probability of taking a in s at step t under behavior [1 or L, S, A]."""
+    states, actions = behavior.shape[1:]
+    occupancy = np.zeros((horizon, states, actions))
+    present = np.zeros(states + 1)
+    present[:states] = initial
+    for t in range(horizon):
+        ahead = np.zeros(states + 1)
+        table = behavior[t if behavior.shape[0] > 1 else 0]
+        for s in range(states):
+            if present[s] == 0.0:
+                continue
+            for a in range(actions):
+                taken = present[s] * table[s, a]
+                if taken == 0.0:
+                    continue
+                occupancy[t, s, a] = taken
+                p = s * actions + a
+                for o in range(outcomes.row_start[p], outcomes.row_start[p + 1]):
+                    ahead[outcomes.successor[o]] += taken * outcomes.probability[o]
+        present = ahead
+    return occupancy
+
+
+@compiled
+def influence(
+    outcomes: Outcomes,
+    initial: FloatArray,
+    policy: FloatArray,
+    values: FloatArray,
+    layers: Layers,
+    discount: float,
+) -> tuple[FloatArray, FloatArray]:
+    """How the value depends on each pair's reward and on each of its outcomes.
+
+    w_t(s,a) = gamma^t d_t(s) pi(a|s) gives W(s,a) = sum_t w_t(s,a), the derivative with respect
+    to mu(s,a), as [S, A], and g(s,a,s') = gamma sum_t w_t(s,a) v_{t+1}(s'), the derivative with
+    respect to P(s'|s,a), as [slot].
+    """
+    states, actions = policy.shape
+    horizon = layers.start.size - 1
+    weight = np.zeros((states, actions))
+    gain = np.zeros(outcomes.successor.size)
+    present = np.zeros(states + 1)  # gamma^t d_t(s)
+    present[:states] = initial
+    ahead = np.zeros(states + 1)
+    for t in range(horizon):
+        for i in range(layers.start[t], layers.start[t + 1]):
+            s = layers.states[i]
+            mass = present[s]
+            present[s] = 0.0
+            if mass == 0.0:
+                continue
+            for a in range(actions):
+                w = mass * policy[s, a]
+                if w == 0.0:
+                    continue
+                weight[s, a] += w
+                p = s * actions + a
+                for o in range(outcomes.row_start[p], outcomes.row_start[p + 1]):
+                    successor = outcomes.successor[o]
+                    gain[o] += discount * w * values[t + 1, successor]
+                    ahead[successor] += discount * w * outcomes.probability[o]
+        ahead[states] = 0.0
+        present, ahead = ahead, present
+    return weight, gain
+
+
+@compiled
+def pair_costs(
+    outcomes: Outcomes,
+    weight: FloatArray,
+    gain: FloatArray,
+    reward_variance: FloatArray,
+    outcome_reward_mean: FloatArray,
+    known_transitions: bool,
+) -> FloatArray:
+    """C(s,a) = Var[W R + g(S') | s,a], or W^2 Var[R | s,a] where the transitions are known."""
+    states, actions = weight.shape
+    costs = np.zeros((states, actions))
+    for s in range(states):
+        for a in range(actions):
+            w = weight[s, a]
+            if w == 0.0:
+                continue
+            cost = w * w * reward_variance[s, a]
+            if not known_transitions:
+                p = s * actions + a
+                first, last = outcomes.row_start[p], outcomes.row_start[p + 1]
+                mean_gain = 0.0
+                for o in range(first, last):
+                    mean_gain += outcomes.probability[o] * gain[o]
+                spread = 0.0
+                covariance = 0.0
+                for o in range(first, last):
+                    centred = gain[o] - mean_gain
+                    spread += outcomes.probability[o] * centred * centred
+                    covariance += outcomes.probability[o] * centred * outcome_reward_mean[o]
+                cost = max(0.0, cost + 2.0 * w * covariance + spread)
+            costs[s, a] = cost
+    return costs
+
+
+@compiled
+def unvisited_mass(
+    outcomes: Outcomes, initial: FloatArray, policy: FloatArray, visits: IntArray, layers: Layers
+) -> float:
+    """The probability that an episode of `policy` takes a pair that was never visited."""
+    states, actions = policy.shape
+    horizon = layers.start.size - 1
+    present = np.zeros(states + 1)
+    present[:states] = initial
+    ahead = np.zeros(states + 1)
+    lost = 0.0
+    for t in range(horizon):
+        for i in range(layers.start[t], layers.start[t + 1]):
+            s = layers.states[i]
+            mass = present[s]
+            present[s] = 0.0
+            if mass == 0.0:
+                continue
+            for a in range(actions):
+                taken = mass * policy[s, a]
+                if taken == 0.0:
+                    continue
+                if visits[s, a] == 0:
+                    lost += taken
+                    continue
+                p = s * actions + a
+                for o in range(outcomes.row_start[p], outcomes.row_start[p + 1]):
+                    ahead[outcomes.successor[o]] += taken * outcomes.probability[o]
+        ahead[states] = 0.0
+        present, ahead = ahead, present
+    return lost
+
+
+@compiled
+def proportion_scores(
+    outcomes: Outcomes,
+    deviation: FloatArray,
+    policy: FloatArray,
+    normalizers: FloatArray,
+    discount: float,
+    state: int,
+    scores: FloatArray,
+) -> float:
+    """Theorem 1 at one state: scores[a] = sqrt(M(s,a)); returns their sum B(s).
+
+    M(s,a) = pi^2 (sigma^2 + gamma^2 sum_s' P(s'|s,a) B(s')^2), with sigma in `deviation` and B,
+    a zero appended for the end of the episode, in `normalizers`.
+    """
+    actions = policy.shape[1]
+    total = 0.0
+    for a in range(actions):
+        score = 0.0
+        if policy[state, a] > 0.0:
+            p = state * actions + a
+            ahead = 0.0
+            for o in range(outcomes.row_start[p], outcomes.row_start[p + 1]):
+                ahead += outcomes.probability[o] * normalizers[outcomes.successor[o]] ** 2
+            score = policy[state, a] * np.sqrt(
+                deviation[state, a] ** 2 + discount * discount * ahead
+            )
+        scores[a] = score
+        total += score
+    return total
+
+
+@compiled
+def proportion_sweeps(
+    outcomes: Outcomes,
+    deviation: FloatArray,
+    policy: FloatArray,
+    discount: float,
+    horizon: int,
+    scores: FloatArray,
+    normalizers: FloatArray,
+) -> None:
+    """Algorithm 2: L sweeps of Theorem 1's recursion from B = 0; fills scores [S, A] and B [S+1].
+
+    Sweeps stop early once nothing changes, as on a tree after as many sweeps as it has levels.
+    """
+    states = policy.shape[0]
+    updated = np.zeros(states + 1)
+    normalizers[:] = 0.0
+    row = np.empty(policy.shape[1])
+    for _ in range(horizon):
+        changed = False
+        for s in range(states):
+            updated[s] = proportion_scores(
+                outcomes, deviation, policy, normalizers, discount, s, row
+            )
+            changed |= updated[s] != normalizers[s]
+        if not changed:
+            break
+        normalizers[:] = updated
+    for s in range(states):
+        proportion_scores(outcomes, deviation, policy, normalizers, discount, s, scores[s])

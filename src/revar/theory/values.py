@@ -1,0 +1,56 @@
+"""Exact values, occupancies and return variances of a policy on a known model."""
+
+from typing import Any
+
+import numpy as np
+
+from revar.model.arrays import FloatArray
+from revar.model.mdp import TabularMDP
+from revar.model.policy import checked_behavior, checked_policy
+from revar.model.reachability import all_layers, reachable_layers
+from revar.theory.recursions import backward_values, backward_variances, forward_occupancy
+
+
+def policy_value(mdp: TabularMDP, policy: Any) -> float:
+    """v(pi), the expected discounted return of an episode under `policy` [S, A]."""
+    target = checked_policy(mdp, policy)
+    layers = reachable_layers(mdp._outcomes, mdp._initial, target > 0, mdp.horizon)
+    values = backward_values(mdp._outcomes, mdp._reward_mean, target, layers, mdp.discount)
+    return float(mdp._initial @ values[0, : mdp.states])
+
+
+def state_values(mdp: TabularMDP, policy: Any) -> FloatArray:
+    """v_t(s) for every step and state, [L+1, S]; the last row, past the horizon, is zero."""
+    return _values(mdp, checked_policy(mdp, policy))[:, : mdp.states]
+
+
+def occupancy(mdp: TabularMDP, behavior: Any) -> FloatArray:
+    """x_t(s,a), the probability of taking a in s at step t, [L, S, A].
+
+    `behavior` is [S, A], or [L, S, A] with one table for each step. Summed over t it gives the
+    expected visits of an episode.
+    """
+    table = checked_behavior(mdp, behavior)
+    return forward_occupancy(mdp._outcomes, mdp._initial, table, mdp.horizon)
+
+
+def return_variance(mdp: TabularMDP, policy: Any) -> float:
+    """Var of the discounted return of one episode: K*MSE of on-policy Monte Carlo."""
+    target = checked_policy(mdp, policy)
+    values = _values(mdp, target)
+    variances = backward_variances(
+        mdp._outcomes,
+        np.array(mdp.outcome_reward_mean),
+        np.array(mdp.outcome_reward_std),
+        target,
+        values,
+        mdp.discount,
+    )
+    value = mdp._initial @ values[0, : mdp.states]
+    between = (values[0, : mdp.states] - value) ** 2
+    return float(mdp._initial @ (variances[0, : mdp.states] + between))
+
+
+def _values(mdp: TabularMDP, target: FloatArray) -> FloatArray:
+    layers = all_layers(mdp.states, mdp.horizon)
+    return backward_values(mdp._outcomes, mdp._reward_mean, target, layers, mdp.discount)
