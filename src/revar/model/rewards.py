@@ -89,6 +89,7 @@ class RewardMoments:
         cls, mean: Any, std: Any, outcomes: Outcomes, states: int, actions: int
     ) -> "RewardMoments":
         """Moments by pair or by outcome, from whichever form both were given in."""
+        mean, std = _as_given(mean, "reward_mean"), _as_given(std, "reward_std")
         forms = {"reward_mean": _form(mean), "reward_std": _form(std)}
         if "by outcome" not in forms.values():
             return cls(
@@ -134,14 +135,17 @@ class RewardMoments:
             raise InputError(f"{place(index)}: {reason}")
 
 
+def _as_given(values: Any, name: str) -> Any:
+    return values if sparse.issparse(values) else as_floats(values, name)
+
+
 def _form(values: Any) -> str:
-    if sparse.issparse(values) or np.ndim(values) == 3:
+    if sparse.issparse(values) or values.ndim == 3:
         return "by outcome"
-    return "scalar" if np.ndim(values) == 0 else "by pair"
+    return "scalar" if values.ndim == 0 else "by pair"
 
 
-def _by_pair(values: Any, name: str, states: int, actions: int) -> FloatArray:
-    array = as_floats(values, name)
+def _by_pair(array: FloatArray, name: str, states: int, actions: int) -> FloatArray:
     if array.ndim == 0:
         return np.full((states, actions), float(array))
     if array.shape != (states, actions):
@@ -165,15 +169,14 @@ def _by_outcome(
             )
         table = sparse.csr_array(values, dtype=np.float64)
         return np.asarray(table[pairs, outcomes.successor], dtype=np.float64).ravel()
-    array = as_floats(values, name)
-    if array.ndim == 0:
-        return np.full(pairs.size, float(array))
-    if array.shape != (states, actions, states + 1):
+    if values.ndim == 0:
+        return np.full(pairs.size, float(values))
+    if values.shape != (states, actions, states + 1):
         raise InputError(
-            f"{name} has shape {array.shape}; per outcome it must be "
+            f"{name} has shape {values.shape}; per outcome it must be "
             f"[states, actions, states+1] = {(states, actions, states + 1)}"
         )
-    return np.ascontiguousarray(array.reshape(states * actions, -1)[pairs, outcomes.successor])
+    return np.ascontiguousarray(values.reshape(states * actions, -1)[pairs, outcomes.successor])
 
 
 def _pair_moments(

@@ -29,13 +29,17 @@ def checked_initial(initial: Any) -> FloatArray:
 def checked_transitions(transitions: Any, states: int) -> tuple[sparse.csr_array, int]:
     """The transition matrix [S*A, S] with sorted, summed, positive entries, and A."""
     if sparse.issparse(transitions):
-        rows, columns = transitions.shape
-        if columns != states or rows == 0 or rows % states:
+        shape = transitions.shape
+        if len(shape) != 2 or shape[1] != states or shape[0] == 0 or shape[0] % states:
             raise InputError(
-                f"transitions has shape {transitions.shape}; sparse transitions must be "
+                f"transitions has shape {shape}; sparse transitions must be "
                 f"[states*actions, states] with {states} states (the length of initial)"
             )
         matrix = sparse.csr_array(transitions, dtype=np.float64, copy=True)
+        try:
+            matrix.check_format(full_check=True)
+        except ValueError as error:
+            raise InputError(f"transitions is not a valid sparse matrix: {error}") from None
     else:
         dense = as_floats(transitions, "transitions")
         if dense.ndim != 3 or dense.shape[::2] != (states, states) or dense.shape[1] == 0:

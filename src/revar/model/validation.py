@@ -1,6 +1,8 @@
 """Checks that several inputs share; each refusal names the first offending entry."""
 
 from collections.abc import Callable
+from math import inf
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -33,15 +35,16 @@ def as_floats(values: Any, name: str) -> FloatArray:
         raise InputError(f"{name} is not an array of numbers: {error}") from None
 
 
-def checked_horizon(horizon: int) -> int:
+def checked_horizon(horizon: Any) -> int:
     """A whole number of steps, at least 1."""
-    if isinstance(horizon, bool) or int(horizon) != horizon or horizon < 1:
+    number = isinstance(horizon, Real) and not isinstance(horizon, bool)
+    if not (number and 1 <= horizon < inf and int(horizon) == horizon):
         raise InputError(f"horizon is {horizon!r}; it must be a whole number of at least 1")
     return int(horizon)
 
 
-def checked_discount(discount: float) -> float:
+def checked_discount(discount: Any) -> float:
     """A discount in [0, 1]; 1 is allowed because episodes are finite."""
-    if not 0.0 <= discount <= 1.0:
+    if not (isinstance(discount, Real) and 0.0 <= discount <= 1.0):
         raise InputError(f"discount is {discount!r}; it must lie in [0, 1]")
     return float(discount)
