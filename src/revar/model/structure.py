@@ -39,10 +39,9 @@ def classify(outcomes: Outcomes, initial: FloatArray, actions: int, horizon: int
             reason = f"state {s} can be occupied at step {levels[s]} and at step {t}"
             return Structure("general", reason, np.full(states, -1, dtype=np.int64))
         levels[layer] = t
-    if horizon > 1:
-        cut = _first_cut(outcomes, layers, actions, states, horizon)
-        if cut is not None:
-            return Structure("general", cut, levels)
+    cut = _first_cut(outcomes, layers, actions, states, horizon)
+    if cut is not None:
+        return Structure("general", cut, levels)
     if (levels >= 0).sum() == 1:
         return Structure(
             "bandit", "one state is reachable and every action ends the episode", levels
