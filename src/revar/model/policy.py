@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from revar.errors import InputError
-from revar.model.arrays import FloatArray
+from revar.model.arrays import FloatArray, IntArray
 from revar.model.mdp import TabularMDP
 from revar.model.reachability import reachable_layers
 from revar.model.validation import SUM_TOLERANCE, as_floats, pair_name, refuse
@@ -15,26 +15,30 @@ def checked_policy(mdp: TabularMDP, policy: Any) -> FloatArray:
     """The policy as an array [S, A] whose rows sum to 1 wherever the policy itself can lead."""
     table = checked_probabilities(policy, "policy", mdp.states, mdp.actions)
     layers = reachable_layers(mdp._outcomes, mdp._initial, table > 0, mdp.horizon)
-    visited = np.unique(layers.states)
-    sums = table[visited].sum(axis=1)
-    wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
-    if wrong.any():
-        state = int(visited[np.argmax(wrong)])
-        raise InputError(
-            f"policy of state {state} sums to {table[state].sum():.12g}; a state that the policy "
-            f"reaches needs probabilities that sum to 1"
-        )
+    _check_sums(table, "policy", np.unique(layers.states))
     return table
 
 
 def checked_behavior(mdp: TabularMDP, behavior: Any) -> FloatArray:
-    """A behavior as an array [1 or L, S, A]: stationary, or one table for each step."""
+    """A behavior as an array [1 or L, S, A]: stationary, or one table for each step.
+
+    Like a policy's, its rows sum to 1 wherever it can lead.
+    """
     table = as_floats(behavior, "behavior")
     if table.ndim == 2:
-        table = checked_probabilities(table, "behavior", mdp.states, mdp.actions)[None]
+        table = checked_probabilities(table, "behavior", mdp.states, mdp.actions)
+        layers = reachable_layers(mdp._outcomes, mdp._initial, table > 0, mdp.horizon)
+        _check_sums(table, "behavior", np.unique(layers.states))
+        table = table[None]
     elif table.shape == (mdp.horizon, mdp.states, mdp.actions):
+        present = mdp._initial
         for t in range(mdp.horizon):
-            checked_probabilities(table[t], f"behavior at step {t}", mdp.states, mdp.actions)
+            name = f"behavior at step {t}"
+            step = checked_probabilities(table[t], name, mdp.states, mdp.actions)
+            _check_sums(step, name, np.flatnonzero(present))
+            layers = reachable_layers(mdp._outcomes, present, step > 0, 2)
+            present = np.zeros(mdp.states)
+            present[layers.states[layers.start[1] :]] = 1.0
     else:
         raise InputError(
             f"behavior has shape {table.shape}; it must be [states, actions] = "
@@ -58,3 +62,14 @@ def checked_probabilities(table: Any, name: str, states: int, actions: int) -> F
     refuse(~np.isfinite(array), array, name, place, "must be finite")
     refuse((array < 0) | (array > 1 + SUM_TOLERANCE), array, name, place, "must lie in [0, 1]")
     return np.ascontiguousarray(array)
+
+
+def _check_sums(table: FloatArray, name: str, visited: IntArray) -> None:
+    """Refuse the first of the `visited` states whose row does not sum to 1."""
+    wrong = np.abs(table[visited].sum(axis=1) - 1.0) > SUM_TOLERANCE
+    if wrong.any():
+        state = int(visited[np.argmax(wrong)])
+        raise InputError(
+            f"{name} of state {state} sums to {table[state].sum():.12g}; a state that it reaches "
+            f"needs probabilities that sum to 1"
+        )
