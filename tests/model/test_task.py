@@ -1,0 +1,43 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from revar import Task
+from revar.errors import InputError
+from revar.problems import problems
+
+
+def test_a_task_of_a_model_knows_it() -> None:
+    problem = problems.find("gridworld")(discount=0.5)
+    task = Task.of(problem.mdp, problem.policy, episodes=7)
+    assert (task.states, task.actions, task.horizon, task.discount) == (16, 4, 12, 0.5)
+    assert task.episodes == 7
+    assert task.known_model("anyone") is problem.mdp
+    assert task.initial is not None
+    assert np.array_equal(task.initial, problem.mdp.initial)
+
+
+def test_a_task_without_a_model_says_who_asked_for_it() -> None:
+    task = Task(np.full((1, 2), 0.5), 1)
+    with pytest.raises(InputError, match="the oracle needs the true model, and this task has none"):
+        task.known_model("the oracle")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"horizon": 0}, "horizon is 0; it must be a whole number of at least 1"),
+        ({"discount": 1.5}, r"discount is 1.5; it must lie in \[0, 1\]"),
+        ({"episodes": 0}, "episodes is 0; at least 1 episode is needed"),
+    ],
+)
+def test_bad_tasks_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Task(**{"policy": np.full((1, 2), 0.5), "horizon": 2, **changes})
+
+
+def test_the_policy_is_checked_against_the_model() -> None:
+    problem = problems.find("bandit")()
+    with pytest.raises(InputError, match=r"policy of state 0 sums to 0\.5;"):
+        Task.of(problem.mdp, problem.policy / 2)
