@@ -3,11 +3,13 @@
 The one place of the core that touches the file system.
 """
 
-import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 from scipy import sparse
 
 from revar.errors import InputError
@@ -45,22 +47,30 @@ def save_mdp(mdp: TabularMDP, path: str | Path) -> None:
 
 def load_mdp(path: str | Path) -> TabularMDP:
     """Read a model written by `save_mdp`, checking it like any other input."""
-    try:
-        with np.load(Path(path), allow_pickle=False) as archive:
-            content = {name: archive[name] for name in archive.files}
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except (OSError, ValueError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} is not a model saved by revar ({error})") from None
+    content = _read_arrays(path)
     if str(content.get("format")) != FORMAT:
         raise InputError(f"{path} is not a model saved by revar (its format field is missing)")
-    version = int(content["version"])
-    if version != VERSION:
+    version = str(content.get("version"))
+    if version != str(VERSION):
         raise InputError(f"{path} has model format {version}; this revar reads format {VERSION}")
     try:
         return _from_version_1(content)
     except KeyError as error:
         raise InputError(f"{path} is incomplete: it has no {error}") from None
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"{path} does not hold a valid model: {error}") from None
+
+
+def _read_arrays(path: str | Path) -> dict[str, Any]:
+    """Every array of the archive; an object array would need a pickle and is refused."""
+    try:
+        with Path(path).open("rb") as file, NpzFile(file, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    # What NumPy, zipfile and zlib raise for an archive that is damaged or none at all.
+    except (OSError, EOFError, RuntimeError, ValueError, BadZipFile, zlib.error) as error:
+        raise InputError(f"{path} is not a model saved by revar ({error})") from None
 
 
 def _from_version_1(content: dict[str, Any]) -> TabularMDP:
