@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from revar.engine.simulation import simulate as simulate
     from revar.model.files import load_mdp as load_mdp
     from revar.model.files import save_mdp as save_mdp
     from revar.model.mdp import TabularMDP as TabularMDP
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "simulate": "revar.engine.simulation",
     "TabularMDP": "revar.model.mdp",
     "load_mdp": "revar.model.files",
     "save_mdp": "revar.model.files",

@@ -28,6 +28,7 @@ class CertaintyEquivalence(Estimator):
     """
 
     id: ClassVar[str] = "certainty-equivalence"
+    needs_episodes: ClassVar[bool] = False
     known_transitions: bool = False
 
     def estimate(self, task: Task, data: Dataset | VisitStatistics, *, run: int = 0) -> Estimate:

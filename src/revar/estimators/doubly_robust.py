@@ -27,12 +27,13 @@ class DoublyRobust(Estimator):
     """
 
     id: ClassVar[str] = "doubly-robust"
+    least_episodes: ClassVar[int] = 2
 
     def estimate(self, task: Task, data: Dataset | VisitStatistics) -> Estimate:
         """From episodes of a sampled behavior; tracked data is refused."""
         episodes = Episodes.of(task, data, "doubly robust estimation")
         count = len(episodes.dataset)
-        if count < 2:
+        if count < self.least_episodes:
             raise InputError("doubly robust estimation needs at least two episodes")
         parity = np.arange(count) % 2
         samples = np.empty(count)

@@ -47,6 +47,8 @@ class Estimator(ABC):
     """Turns data into an estimate; raises where the data does not meet what it needs."""
 
     id: ClassVar[str]
+    needs_episodes: ClassVar[bool] = True  # whole episodes with propensities, not statistics
+    least_episodes: ClassVar[int] = 1
 
     @abstractmethod
     def estimate(self, task: Task, data: Dataset | VisitStatistics) -> Estimate:

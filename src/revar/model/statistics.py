@@ -101,7 +101,8 @@ class VisitStatistics:
             raise InputError(
                 f"the data has {self.states} states, the target policy covers {states}"
             )
-        self._ensure_states(states)
+        self._check_run(run)
+        self._reserve(states)
         order = self._sorted_slots()
         row_start = np.searchsorted(
             self._pair[order], np.arange(states * self.actions + 1), side="left"
@@ -128,6 +129,9 @@ class VisitStatistics:
 
     def start_episode(self, state: int, *, run: int = 0) -> None:
         """An episode began in `state`."""
+        self._check_run(run)
+        if state < 0:
+            raise InputError(f"an episode began in state {state}; states count from 0")
         self._ensure_states(state + 1)
         self._initial[run, state] += 1
 
@@ -135,6 +139,9 @@ class VisitStatistics:
         self, state: int, action: int, reward: float, successor: int, *, run: int = 0
     ) -> None:
         """`action` in `state` gave `reward` and led to `successor` (or ENDED)."""
+        self._check_run(run)
+        if state < 0 or successor < ENDED:
+            raise InputError(f"a step from state {state} to {successor}; states count from 0")
         if not 0 <= action < self.actions:
             raise InputError(f"action {action} in state {state}; there are {self.actions} actions")
         if not np.isfinite(reward):
@@ -153,6 +160,7 @@ class VisitStatistics:
 
     def record(self, trajectory: Trajectory, *, run: int = 0) -> None:
         """Add one episode, all of it or (if it is refused) none of it."""
+        self._check_run(run)
         if trajectory.actions.max() >= self.actions:
             raise InputError(
                 f"action {trajectory.actions.max()} in a trajectory; there are "
@@ -217,10 +225,17 @@ class VisitStatistics:
         part = array[:, : self.states]
         return part[0] if self.runs is None else part
 
+    def _check_run(self, run: int) -> None:
+        if not 0 <= run < self._visits.shape[0]:
+            raise InputError(f"run {run} of statistics of {self._visits.shape[0]} runs")
+
     def _ensure_states(self, states: int) -> None:
-        if states <= self.states:
-            return
-        self.states = states
+        if states > self.states:
+            self._reserve(states)
+            self.states = states
+
+    def _reserve(self, states: int) -> None:
+        """Room for so many states, whether or not they have been seen."""
         missing = states - self._visits.shape[1]
         if missing <= 0:
             return

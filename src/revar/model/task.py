@@ -1,6 +1,6 @@
 """Task: the question asked of collected data, and what may be known when answering it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
@@ -42,6 +42,10 @@ class Task:
             episodes=episodes,
             model=mdp,
         )
+
+    def without_model(self) -> "Task":
+        """The same question for those who may not know the truth."""
+        return replace(self, model=None)
 
     @property
     def states(self) -> int:

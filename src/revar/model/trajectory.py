@@ -41,6 +41,8 @@ class Trajectory:
         """An episode from its states, actions and rewards; by default it ended by itself."""
         visited = np.asarray(states, dtype=np.int64)
         count = visited.size
+        if count == 0:
+            raise InputError("a trajectory needs at least one step")
         chances = np.full(count, np.nan) if propensities is None else propensities
         return cls(
             visited,

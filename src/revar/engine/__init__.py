@@ -1,0 +1,1 @@
+"""Simulation of many independent adaptive collections, compiled, in parallel threads."""

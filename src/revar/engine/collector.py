@@ -1,0 +1,63 @@
+"""Collection step by step from Python: statistics, the plan in force, and the next action."""
+
+import numpy as np
+
+from revar.model.statistics import VisitStatistics
+from revar.model.task import Task
+from revar.strategies.selection import choose
+from revar.strategies.strategy import Plan, Strategy
+
+
+class Collector:
+    """Asks a strategy for actions and tells it what they led to.
+
+    The same rules, in the same order and with the same draws, as the compiled engine.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        task: Task,
+        statistics: VisitStatistics,
+        rng: np.random.Generator,
+    ) -> None:
+        self.strategy = strategy
+        self.task = task
+        self.statistics = statistics
+        self.rng = rng
+        self._plan: Plan | None = None
+        self._step = 0
+        self._episodes_planned = 0  # episodes that the plan in force has seen to their end
+
+    def begin(self, state: int) -> None:
+        """An episode begins in `state`."""
+        self._step = 0
+        self.statistics.start_episode(state)
+
+    def act(self, state: int) -> tuple[int, float]:
+        """The action to take in `state`, and its propensity (NaN if it was not sampled)."""
+        plan = self._current_plan()
+        return choose(
+            int(plan.selection),
+            plan.visits_first,
+            plan.scores[min(self._step, plan.scores.shape[0] - 1), state],
+            self.task.policy[state],
+            self.statistics.visits[state],
+            self.rng,
+        )
+
+    def observe(self, state: int, action: int, reward: float, successor: int) -> None:
+        """`action` in `state` gave `reward` and led to `successor`, or ENDED."""
+        self.statistics.record_step(state, action, reward, successor)
+        self._step += 1
+
+    def end(self) -> None:
+        """The episode is over."""
+        self._episodes_planned += 1
+
+    def _current_plan(self) -> Plan:
+        plan = self._plan
+        if plan is None or (plan.lasts is not None and self._episodes_planned >= plan.lasts):
+            plan = self.strategy.plan(self.task, self.statistics)
+            self._plan, self._episodes_planned = plan, 0
+        return plan

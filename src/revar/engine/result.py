@@ -1,0 +1,59 @@
+"""SimulationResult: what many runs of one strategy on one problem gave."""
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from revar.errors import InputError
+from revar.model.arrays import FloatArray, IntArray
+from revar.model.trajectory import Dataset
+
+
+@dataclass(frozen=True, eq=False)
+class SimulationResult:
+    """Estimates of finished runs at every checkpoint, beside the truth."""
+
+    true_value: float
+    strategy: str
+    estimator: str
+    checkpoints: IntArray  # [checkpoint] episodes after which estimates were made
+    estimates: FloatArray  # [run, checkpoint]
+    standard_errors: FloatArray  # [run, checkpoint]
+    unvisited_probability: FloatArray  # [run, checkpoint]
+    visits: IntArray  # [run, state, action] after the last episode
+    complete: bool  # False if the simulation was interrupted: unfinished runs are left out
+    datasets: tuple[Dataset, ...] = ()  # the episodes of every run, where they were kept
+
+    @property
+    def runs(self) -> int:
+        """How many runs were finished."""
+        return int(self.estimates.shape[0])
+
+    @property
+    def mse(self) -> FloatArray:
+        """Mean squared error at every checkpoint, [checkpoint]."""
+        return np.asarray(self._squared_errors().mean(axis=0))
+
+    @property
+    def mse_standard_error(self) -> FloatArray:
+        """Standard error of `mse` over the runs, [checkpoint]."""
+        if self.runs < 2:
+            return np.full(self.checkpoints.shape, np.inf)
+        return np.asarray(self._squared_errors().std(axis=0, ddof=1) / np.sqrt(self.runs))
+
+    def coverage(self, confidence: float = 0.95) -> FloatArray:
+        """The share of runs whose interval holds the true value, [checkpoint]."""
+        reach = NormalDist().inv_cdf(0.5 + confidence / 2.0) * self.standard_errors
+        return np.asarray((np.abs(self.estimates - self.true_value) <= reach).mean(axis=0))
+
+    def _squared_errors(self) -> FloatArray:
+        if self.runs == 0:
+            raise InputError("no run was finished: there is no error to speak of")
+        return (self.estimates - self.true_value) ** 2
+
+
+def log_spaced(episodes: int, per_decade: int = 8) -> IntArray:
+    """Whole numbers from 1 to `episodes`, about evenly spaced on a logarithmic axis."""
+    count = max(2, int(np.ceil(per_decade * np.log10(max(episodes, 2)))) + 1)
+    return np.unique(np.round(np.geomspace(1, episodes, count)).astype(np.int64))

@@ -1,0 +1,300 @@
+"""simulate: many independent runs of a strategy on a known model."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from revar.engine import plain
+from revar.engine.kernel import Ledger, Log, play_run, prepare
+from revar.engine.parallel import Progress, drive
+from revar.engine.result import SimulationResult, log_spaced
+from revar.engine.world import World
+from revar.errors import InputError
+from revar.estimators.certainty_equivalence import CertaintyEquivalence
+from revar.estimators.estimator import Estimate, Estimator, find_estimator
+from revar.model.arrays import FloatArray, IntArray
+from revar.model.mdp import TabularMDP
+from revar.model.reachability import reachable_layers
+from revar.model.statistics import VisitStatistics
+from revar.model.task import Task
+from revar.model.trajectory import Dataset
+from revar.strategies.rule import CompiledRule, Memory, Question, leave
+from revar.strategies.selection import Selection
+from revar.strategies.strategy import Plan, Strategy, find_strategy
+from revar.theory.values import policy_value
+
+
+def simulate(
+    mdp: TabularMDP,
+    policy: Any,
+    strategy: str | Strategy,
+    *,
+    episodes: int,
+    runs: int,
+    seed: int = 0,
+    checkpoints: ArrayLike | None = None,
+    estimator: str | Estimator = "certainty-equivalence",
+    threads: int | None = None,
+    keep_episodes: bool = False,
+    progress: Progress | None = None,
+    compiled: bool | None = None,
+) -> SimulationResult:
+    """Collect `episodes` episodes with `strategy`, `runs` times over, and estimate the value.
+
+    Run i draws from its own stream, child i of SeedSequence(seed): the result depends neither on
+    `threads` nor on the number of other runs. Estimates are made at `checkpoints` (episode
+    counts; by default log-spaced up to `episodes`). `keep_episodes` keeps every step of every
+    run. `progress(done, total)` is called with episode counts about ten times a second. An
+    interrupt (Ctrl-C) returns the finished runs, with `complete` False.
+
+    `compiled` False plays in plain Python, as strategies without a compiled rule always do.
+    """
+    collector = find_strategy(strategy)
+    estimates_by = find_estimator(estimator)
+    if runs < 1:
+        raise InputError(f"runs is {runs}; at least 1 run is needed")
+    task = Task.of(mdp, policy, episodes=episodes)
+    job = _Job.of(mdp, task, collector, estimates_by, seed, runs, checkpoints, keep_episodes)
+    rule = _compiled_rule(job) if compiled is not False else None
+    if compiled and rule is None:
+        raise InputError(f"strategy {collector.id!r} has no compiled rule")
+    play = _compiled_play(job, rule) if rule is not None else _plain_play(job)
+    ended = drive(
+        play,
+        job.finished,
+        episodes,
+        threads=threads if rule is not None else 1,
+        progress=progress,
+        stop=job.stop,
+    )
+    complete = ended.size == runs
+    return SimulationResult(
+        true_value=policy_value(mdp, task.policy),
+        strategy=collector.id,
+        estimator=estimates_by.id,
+        checkpoints=job.checkpoints,
+        estimates=job.estimates if complete else job.estimates[ended],
+        standard_errors=job.standard_errors if complete else job.standard_errors[ended],
+        unvisited_probability=job.unvisited if complete else job.unvisited[ended],
+        visits=job.visits if complete else job.visits[ended],
+        complete=complete,
+        datasets=tuple(job.datasets[run] for run in ended) if keep_episodes else (),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """What is played, and the arrays that the runs fill, one row each."""
+
+    mdp: TabularMDP
+    task: Task
+    strategy: Strategy
+    estimator: Estimator
+    seed: int
+    checkpoints: IntArray  # [checkpoint]
+    keep_episodes: bool
+    plan: Plan  # before the first episode
+    estimates: FloatArray  # [run, checkpoint]
+    standard_errors: FloatArray  # [run, checkpoint]
+    unvisited: FloatArray  # [run, checkpoint]
+    visits: IntArray  # [run, S, A]
+    finished: IntArray  # [run, 1] episodes played
+    stop: IntArray  # [1]
+    datasets: dict[int, Dataset]
+
+    @classmethod
+    def of(
+        cls,
+        mdp: TabularMDP,
+        task: Task,
+        strategy: Strategy,
+        estimator: Estimator,
+        seed: int,
+        runs: int,
+        checkpoints: ArrayLike | None,
+        keep_episodes: bool,
+    ) -> "_Job":
+        shown = task if strategy.needs_model else task.without_model()
+        plan = strategy.plan(shown, VisitStatistics(mdp.states, mdp.actions))
+        if estimator.needs_episodes and plan.selection is not Selection.SAMPLE:
+            raise InputError(
+                f"estimator {estimator.id!r} needs the probability of every action, and strategy "
+                f"{strategy.id!r} chooses deterministically; use 'certainty-equivalence'"
+            )
+        points = _checked_checkpoints(checkpoints, task.episodes or 0)
+        rows = (runs, points.size)
+        return cls(
+            mdp,
+            task,
+            strategy,
+            estimator,
+            seed,
+            points,
+            keep_episodes,
+            plan,
+            np.full(rows, np.nan),
+            np.full(rows, np.nan),
+            np.full(rows, np.nan),
+            np.zeros((runs, mdp.states, mdp.actions), dtype=np.int64),
+            np.zeros((runs, 1), dtype=np.int64),
+            np.zeros(1, dtype=np.int64),
+            {},
+        )
+
+    @property
+    def shown(self) -> Task:
+        """The task as the strategy may see it."""
+        return self.task if self.strategy.needs_model else self.task.without_model()
+
+    def stream(self, run: int) -> np.random.Generator:
+        """The run's own random stream."""
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(run,)))
+
+    def write(self, run: int, checkpoint: int, estimate: Estimate | None) -> None:
+        """Note an estimate; None leaves NaN."""
+        if estimate is not None:
+            self.estimates[run, checkpoint] = estimate.value
+            self.standard_errors[run, checkpoint] = estimate.standard_error
+            self.unvisited[run, checkpoint] = estimate.unvisited_probability
+
+
+def _checked_checkpoints(checkpoints: ArrayLike | None, episodes: int) -> IntArray:
+    if checkpoints is None:
+        return log_spaced(episodes)
+    points = np.atleast_1d(np.asarray(checkpoints))
+    whole = points.astype(np.int64)
+    if points.ndim != 1 or points.size == 0 or np.any(points != whole):
+        raise InputError(f"checkpoints must be whole numbers of episodes; got {checkpoints!r}")
+    if np.any(np.diff(whole) <= 0) or whole[0] < 1 or whole[-1] > episodes:
+        raise InputError(
+            f"checkpoints must increase from at least 1 to at most episodes = {episodes}; "
+            f"got {whole.tolist()}"
+        )
+    return whole
+
+
+def _compiled_rule(job: _Job) -> CompiledRule | None:
+    """The strategy's own rule; or, for a plan that lasts for good, the rule to leave it alone."""
+    rule = job.strategy.compiled_rule(job.shown, tree=job.mdp.structure().is_tree)
+    if rule is None and job.plan.lasts is None:
+        nothing = np.zeros((1, 1))
+        memory = Memory(np.ascontiguousarray(job.plan.scores), np.zeros(1), nothing)
+        rule = CompiledRule(memory, np.zeros(0))
+    return rule
+
+
+def _compiled_play(job: _Job, rule: CompiledRule) -> Callable[[int], bool]:
+    mdp, task = job.mdp, job.task
+    prepare(rule.on_step, rule.on_episode)
+    world = World.of(mdp)
+    episodes = task.episodes or 0
+    question = Question(task.policy, mdp._initial, mdp.horizon, mdp.discount, episodes)
+    layers = reachable_layers(mdp._outcomes, mdp._initial, task.policy > 0, mdp.horizon)
+    revises = np.array([rule.on_step is not leave, rule.on_episode is not leave], dtype=np.int64)
+    in_kernel = isinstance(job.estimator, CertaintyEquivalence)
+    known = isinstance(job.estimator, CertaintyEquivalence) and job.estimator.known_transitions
+    logging = job.keep_episodes or not in_kernel
+
+    def play(run: int) -> bool:
+        log = _empty_log(episodes, mdp.horizon if logging else 0)
+        ended = play_run(
+            world,
+            question,
+            layers,
+            mdp._outcomes,
+            rule.memory,
+            rule.parameters,
+            rule.on_step,
+            rule.on_episode,
+            revises,
+            rule.known_transitions,
+            known,
+            in_kernel,
+            int(job.plan.selection),
+            job.plan.visits_first,
+            job.checkpoints,
+            Ledger(
+                job.estimates[run],
+                job.standard_errors[run],
+                job.unvisited[run],
+                job.visits[run],
+                job.finished[run],
+            ),
+            log,
+            job.stream(run),
+            job.stop,
+        )
+        if logging and ended:
+            dataset = _dataset(log)
+            if not in_kernel:
+                for i, count in enumerate(job.checkpoints.tolist()):
+                    if count >= job.estimator.least_episodes:
+                        job.write(run, i, job.estimator.estimate(task, dataset.head(count)))
+            if job.keep_episodes:
+                job.datasets[run] = dataset
+        return bool(ended)
+
+    return play
+
+
+def _plain_play(job: _Job) -> Callable[[int], bool]:
+    world = World.of(job.mdp)
+
+    class Stopped(Exception):  # noqa: N818 - not an error
+        pass
+
+    def play(run: int) -> bool:
+        def finished(episode: int) -> None:
+            job.finished[run, 0] = episode
+            if job.stop[0] != 0 and episode < (job.task.episodes or 0):
+                raise Stopped
+
+        try:
+            estimates, statistics, dataset = plain.play_run(
+                job.mdp,
+                world,
+                job.task,
+                job.strategy,
+                job.estimator,
+                job.task.episodes or 0,
+                job.checkpoints,
+                job.stream(run),
+                finished,
+            )
+        except Stopped:
+            return False
+        for i, estimate in enumerate(estimates):
+            job.write(run, i, estimate)
+        job.visits[run] = statistics.visits
+        if job.keep_episodes:
+            job.datasets[run] = dataset
+        return True
+
+    return play
+
+
+def _empty_log(episodes: int, horizon: int) -> Log:
+    steps = episodes * horizon
+    return Log(
+        np.zeros(episodes + 1 if steps else 1, dtype=np.int64),
+        np.zeros(steps, dtype=np.int64),
+        np.zeros(steps, dtype=np.int64),
+        np.zeros(steps),
+        np.zeros(steps, dtype=np.int64),
+        np.zeros(steps),
+    )
+
+
+def _dataset(log: Log) -> Dataset:
+    steps = int(log.start[-1])
+    return Dataset(
+        log.start,
+        log.states[:steps],
+        log.actions[:steps],
+        log.rewards[:steps],
+        log.successors[:steps],
+        log.propensities[:steps],
+    )

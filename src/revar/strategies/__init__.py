@@ -1,0 +1,21 @@
+"""How data is collected: one file a strategy, each deciding from statistics alone."""
+
+from revar.strategies.cb_var import ConfidenceBoundVariance
+from revar.strategies.on_policy import OnPolicy
+from revar.strategies.oracle import Oracle
+from revar.strategies.reduced_variance import ReducedVariance
+from revar.strategies.strategy import Plan, Selection, Strategy, find_strategy, strategies
+from revar.strategies.uniform import Uniform
+
+__all__ = [
+    "ConfidenceBoundVariance",
+    "OnPolicy",
+    "Oracle",
+    "Plan",
+    "ReducedVariance",
+    "Selection",
+    "Strategy",
+    "Uniform",
+    "find_strategy",
+    "strategies",
+]

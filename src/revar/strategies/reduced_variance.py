@@ -1,0 +1,195 @@
+"""ReVar (Algorithm 1): Theorem 1 with upper confidence bounds in place of what is unknown."""
+
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import ClassVar
+
+import numpy as np
+
+from revar.compilation import compiled
+from revar.errors import InputError
+from revar.model.arrays import FloatArray, IntArray, Outcomes
+from revar.model.statistics import VisitStatistics
+from revar.model.task import Task
+from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen
+from revar.strategies.selection import Selection
+from revar.strategies.strategy import Plan, Strategy, strategies
+from revar.theory.recursions import proportion_scores, proportion_sweeps
+
+
+@strategies.register("revar")
+@dataclass(frozen=True)
+class ReducedVariance(Strategy):
+    """Track Theorem 1's proportions for sigma + 2c sqrt(log(SAn(n+1)/delta)/T) and estimated P.
+
+    `confidence_scale` is c, `failure_probability` delta. Plans are made anew after every
+    `replan_every` episodes, by Algorithm 2's sweeps; on a tree that re-plans every episode the
+    engine updates only the path just taken, which gives the same plan.
+
+    Every action is first taken `initial_visits` times: by default once, and three times for c = 0,
+    where nothing else protects a pair whose first rewards happen to agree. (The chance that two
+    rewards agree to within 1/K is of order 1/K and would cost as much as the whole error; with
+    three it is of order 1/K^2.) A pair below two visits enters its state's normalizer with the
+    bound of one visit.
+    """
+
+    id: ClassVar[str] = "revar"
+    confidence_scale: float = 1.0
+    failure_probability: float = 0.05
+    replan_every: int = 1
+    initial_visits: int | None = None
+    known_transitions: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.confidence_scale < float("inf"):
+            raise InputError(f"confidence_scale is {self.confidence_scale}; it must be at least 0")
+        if not 0.0 < self.failure_probability < 1.0:
+            raise InputError(
+                f"failure_probability is {self.failure_probability}; it must lie between 0 and 1"
+            )
+        if self.replan_every < 1:
+            raise InputError(f"replan_every is {self.replan_every}; it must be at least 1")
+        if self.initial_visits is not None and self.initial_visits < 1:
+            raise InputError(f"initial_visits is {self.initial_visits}; it must be at least 1")
+
+    @property
+    def needs_model(self) -> bool:
+        """Only where the transitions are known to it."""
+        return self.known_transitions
+
+    def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
+        """Proportions to track, from the statistics of all pairs."""
+        scores = self._remember(task, statistics).scores
+        first = self.initial_visits or (1 if self.confidence_scale > 0 else 3)
+        return Plan(scores, Selection.TRACK, lasts=self.replan_every, visits_first=first)
+
+    def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule:
+        """The same plan, along the path where that is enough."""
+        by_path = tree and self.replan_every == 1
+        parameters = [self._bonus(task), self.replan_every, by_path, self.known_transitions]
+        return CompiledRule(
+            memory=self._remember(task, VisitStatistics(task.states, task.actions)),
+            parameters=np.array(parameters, dtype=np.float64),
+            on_episode=_replan,
+            known_transitions=self.known_transitions,
+        )
+
+    def _remember(self, task: Task, statistics: VisitStatistics) -> Memory:
+        """Scores, normalizers and upper deviations that follow from the statistics."""
+        observed = statistics.observed(task.states)
+        believed = observed.outcomes
+        if self.known_transitions:
+            believed = task.known_model("revar with known transitions")._outcomes
+        memory = Memory(
+            np.zeros((1, task.states, task.actions)),
+            np.zeros(task.states + 1),
+            np.zeros((task.states, task.actions)),
+        )
+        refresh_deviations(
+            observed.visits, observed.reward_squares, self._bonus(task), memory.deviation
+        )
+        proportion_sweeps(
+            believed,
+            memory.deviation,
+            task.policy,
+            task.discount,
+            task.horizon,
+            memory.scores[0],
+            memory.normalizers,
+        )
+        return memory
+
+    def _bonus(self, task: Task) -> float:
+        """2c sqrt(log(SAn(n+1)/delta)): what the bound adds to a deviation of one visit."""
+        samples = sample_budget(task, "revar")
+        pairs = task.states * task.actions
+        return (
+            2.0
+            * self.confidence_scale
+            * sqrt(log(pairs * samples * (samples + 1) / self.failure_probability))
+        )
+
+
+def sample_budget(task: Task, asker: str) -> int:
+    """n = K L, the most steps that the budget allows."""
+    if task.episodes is None:
+        raise InputError(f"{asker} needs to know the number of episodes in advance")
+    return task.episodes * task.horizon
+
+
+@compiled
+def upper_deviation(visits: int, squares: float, bonus: float) -> float:
+    """sigma-hat + bonus / sqrt(T); fewer than two visits count as one without spread."""
+    if visits < 2:
+        return bonus
+    return np.sqrt(squares / (visits - 1)) + bonus / np.sqrt(visits)
+
+
+@compiled
+def refresh_deviations(
+    visits: IntArray, squares: FloatArray, bonus: float, deviation: FloatArray
+) -> None:
+    """The upper bound of every pair."""
+    for s in range(visits.shape[0]):
+        for a in range(visits.shape[1]):
+            deviation[s, a] = upper_deviation(visits[s, a], squares[s, a], bonus)
+
+
+@compiled
+def _replan(
+    question: Question,
+    believed: Outcomes,
+    seen: Seen,
+    memory: Memory,
+    parameters: FloatArray,
+    path: Path,
+    steps: int,
+    episode: int,
+) -> None:
+    bonus, every, by_path, known = parameters
+    actions = question.policy.shape[1]
+    if by_path:
+        for i in range(steps - 1, -1, -1):
+            s, a = path.states[i], path.actions[i]
+            visits = seen.visits[s, a]
+            memory.deviation[s, a] = upper_deviation(visits, seen.reward_squares[s, a], bonus)
+            if not known:
+                p = s * actions + a
+                for o in range(believed.row_start[p], believed.row_start[p + 1]):
+                    believed.probability[o] = seen.outcome_count[o] / visits
+            memory.normalizers[s] = proportion_scores(
+                believed,
+                memory.deviation,
+                question.policy,
+                memory.normalizers,
+                question.discount,
+                s,
+                memory.scores[0, s],
+            )
+    elif episode % int(every) == 0:
+        refresh_deviations(seen.visits, seen.reward_squares, bonus, memory.deviation)
+        if not known:
+            refresh_frequencies(believed, seen.visits, seen.outcome_count)
+        proportion_sweeps(
+            believed,
+            memory.deviation,
+            question.policy,
+            question.discount,
+            question.horizon,
+            memory.scores[0],
+            memory.normalizers,
+        )
+
+
+@compiled
+def refresh_frequencies(
+    believed: Outcomes, visits: IntArray, outcome_count: IntArray
+) -> None:
+    """P-hat of every pair that has been visited."""
+    actions = visits.shape[1]
+    for s in range(visits.shape[0]):
+        for a in range(actions):
+            if visits[s, a] > 0:
+                p = s * actions + a
+                for o in range(believed.row_start[p], believed.row_start[p + 1]):
+                    believed.probability[o] = outcome_count[o] / visits[s, a]

@@ -1,0 +1,79 @@
+"""How a strategy's rule enters the compiled engine: two functions and their parameters.
+
+The engine calls `on_step` after every step and `on_episode` after every episode; both see what a
+strategy may see and rewrite the plan's scores in `Memory`. They are passed as pointers, so that
+one compiled loop serves every strategy and stays cached on disk.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from revar.compilation import compiled
+from revar.model.arrays import FloatArray, IntArray, Outcomes
+
+
+class Question(NamedTuple):
+    """What is asked, and known to every strategy."""
+
+    policy: FloatArray  # [S, A]
+    initial: FloatArray  # [S]
+    horizon: int
+    discount: float
+    episodes: int
+
+
+class Seen(NamedTuple):
+    """One run's statistics, as `Observed` has them."""
+
+    visits: IntArray  # [S, A]
+    reward_mean: FloatArray  # [S, A]
+    reward_squares: FloatArray  # [S, A]
+    outcome_count: IntArray  # [slot]
+    outcome_reward_mean: FloatArray  # [slot]
+
+
+class Memory(NamedTuple):
+    """The plan in force, and what the rule keeps from one revision to the next."""
+
+    scores: FloatArray  # [1 or L, S, A]
+    normalizers: FloatArray  # [S + 1]
+    deviation: FloatArray  # [S, A]
+
+
+class Path(NamedTuple):
+    """The episode so far."""
+
+    states: IntArray  # [L]
+    actions: IntArray  # [L]
+
+
+# (question, believed, seen, memory, parameters, path, steps taken, episodes finished)
+Revise = Callable[
+    [Question, Outcomes, Seen, Memory, FloatArray, Path, int, int], None
+]
+
+
+@compiled
+def leave(
+    question: Question,
+    believed: Outcomes,
+    seen: Seen,
+    memory: Memory,
+    parameters: FloatArray,
+    path: Path,
+    steps: int,
+    episode: int,
+) -> None:
+    """Change nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledRule:
+    """A strategy's rule for the compiled engine, and its memory before the first episode."""
+
+    memory: Memory
+    parameters: FloatArray  # [any]
+    on_step: Revise = leave
+    on_episode: Revise = leave
+    known_transitions: bool = False
