@@ -41,14 +41,12 @@ class Trajectory:
         """An episode from its states, actions and rewards; by default it ended by itself."""
         visited = np.asarray(states, dtype=np.int64)
         count = visited.size
-        if count == 0:
-            raise InputError("a trajectory needs at least one step")
         chances = np.full(count, np.nan) if propensities is None else propensities
         return cls(
             visited,
             np.asarray(actions, dtype=np.int64),
             np.asarray(rewards, dtype=np.float64),
-            np.append(visited[1:], last_successor).astype(np.int64),
+            np.append(visited[1:], last_successor).astype(np.int64)[:count],
             np.asarray(chances, dtype=np.float64),
         )
 
@@ -56,6 +54,7 @@ class Trajectory:
         _check_steps(self.states, self.actions, self.rewards, self.successors, self.propensities)
         if len(self) == 0:
             raise InputError("a trajectory needs at least one step")
+        _check_joints(self.states, self.successors, np.array([0, len(self)]))
 
     def __len__(self) -> int:
         return int(self.states.size)
@@ -84,6 +83,7 @@ class Dataset:
         empty = np.diff(self.start) < 1
         if empty.any():
             raise InputError(f"episode {int(np.argmax(empty))} of the dataset has no steps")
+        _check_joints(self.states, self.successors, self.start)
 
     @classmethod
     def of(cls, trajectories: Iterable[Trajectory]) -> "Dataset":
@@ -163,3 +163,16 @@ def _check_steps(
         if bad.any():
             step = int(np.argmax(bad))
             raise InputError(f"{name} at step {step} is {fields[name][step]}")
+
+
+def _check_joints(states: IntArray, successors: IntArray, start: IntArray) -> None:
+    """Within an episode each step begins where the one before it led."""
+    broken = np.zeros(states.size, dtype=bool)
+    broken[:-1] = successors[:-1] != states[1:]
+    broken[start[1:] - 1] = False
+    if broken.any():
+        step = int(np.argmax(broken))
+        raise InputError(
+            f"successors at step {step} is {successors[step]}, but the next step of the episode "
+            f"is taken in state {states[step + 1]}"
+        )
