@@ -37,10 +37,12 @@ def as_floats(values: Any, name: str) -> FloatArray:
 
 def checked_horizon(horizon: Any) -> int:
     """A whole number of steps, at least 1."""
-    number = isinstance(horizon, Real) and not isinstance(horizon, bool)
-    if not (number and 1 <= horizon < inf and int(horizon) == horizon):
-        raise InputError(f"horizon is {horizon!r}; it must be a whole number of at least 1")
-    return int(horizon)
+    return _checked_count(horizon, "horizon")
+
+
+def checked_episodes(episodes: Any) -> int:
+    """A whole number of episodes, at least 1."""
+    return _checked_count(episodes, "episodes")
 
 
 def checked_discount(discount: Any) -> float:
@@ -48,3 +50,10 @@ def checked_discount(discount: Any) -> float:
     if not (isinstance(discount, Real) and 0.0 <= discount <= 1.0):
         raise InputError(f"discount is {discount!r}; it must lie in [0, 1]")
     return float(discount)
+
+
+def _checked_count(value: Any, name: str) -> int:
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (number and 1 <= value < inf and int(value) == value):
+        raise InputError(f"{name} is {value!r}; it must be a whole number of at least 1")
+    return int(value)

@@ -8,6 +8,7 @@ import numpy as np
 from revar.errors import InputError
 from revar.model.mdp import TabularMDP
 from revar.model.policy import checked_policy
+from revar.model.validation import checked_episodes
 from revar.theory.proportions import SamplingProportions, sampling_proportions
 from revar.theory.values import occupancy
 
@@ -22,7 +23,7 @@ def oracle_mse_bound(mdp: TabularMDP, policy: Any, episodes: int) -> float:
     _require_tree(mdp, "Proposition 2")
     target = checked_policy(mdp, policy)
     oracle = sampling_proportions(mdp, policy)
-    visits = episodes * occupancy(mdp, oracle.behavior).sum(axis=(0, 2))
+    visits = checked_episodes(episodes) * occupancy(mdp, oracle.behavior).sum(axis=(0, 2))
     visited = visits > 0
     squares = np.divide(oracle.normalizers**2, visits, out=np.zeros(mdp.states), where=visited)
     ahead = (mdp.transitions @ squares).reshape(mdp.states, mdp.actions)
@@ -48,7 +49,7 @@ def regret_bound(mdp: TabularMDP, policy: Any, episodes: int) -> float:
     root = int(roots[0])
     target = checked_policy(mdp, policy)
     oracle = sampling_proportions(mdp, policy)
-    samples = episodes * mdp.horizon
+    samples = checked_episodes(episodes) * mdp.horizon
     rate = sqrt(log(mdp.states * mdp.actions * samples**5.5)) / samples**1.5
     # pi(a|root) P(s|root,a) is a flow of the target policy: on a tree only one a leads to s.
     entered = occupancy(mdp, target).sum(axis=2)

@@ -8,6 +8,7 @@ import numpy as np
 from revar.model.arrays import BoolArray, FloatArray
 from revar.model.mdp import TabularMDP
 from revar.model.policy import checked_policy
+from revar.model.validation import checked_episodes
 from revar.theory.costs import estimation_variance
 from revar.theory.recursions import proportion_sweeps
 
@@ -48,7 +49,8 @@ def oracle_mse(mdp: TabularMDP, policy: Any, episodes: int) -> float:
     On a tree this is sum_s d0(s) B(s)^2 / K.
     """
     behavior = sampling_proportions(mdp, policy).behavior
-    return estimation_variance(mdp, policy, behavior, known_transitions=True) / episodes
+    variance = estimation_variance(mdp, policy, behavior, known_transitions=True)
+    return variance / checked_episodes(episodes)
 
 
 def normalized(scores: FloatArray, policy: FloatArray) -> FloatArray:
