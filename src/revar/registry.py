@@ -31,7 +31,7 @@ class Registry(Generic[Item]):
 
         def add(item: Item) -> Item:
             known = self._items.setdefault(item_id, item)
-            if getattr(known, "__qualname__", known) != getattr(item, "__qualname__", item):
+            if _origin(known) != _origin(item):
                 raise InputError(f"{self.kind} id {item_id!r} is taken by {known!r}")
             self._items[item_id] = item
             return item
@@ -55,9 +55,18 @@ class Registry(Generic[Item]):
     def _search(self) -> None:
         if self._searched:
             return
-        self._searched = True
-        package = importlib.import_module(self.package)
-        for module in pkgutil.iter_modules(package.__path__, prefix=f"{self.package}."):
-            importlib.import_module(module.name)
-        for entry in entry_points(group=self.package):
-            self.register(entry.name)(entry.load())
+        self._searched = True  # at once: a module may look something up while it is imported
+        try:
+            package = importlib.import_module(self.package)
+            for module in pkgutil.iter_modules(package.__path__, prefix=f"{self.package}."):
+                importlib.import_module(module.name)
+            for entry in entry_points(group=self.package):
+                self.register(entry.name)(entry.load())
+        except BaseException:
+            self._searched = False
+            raise
+
+
+def _origin(item: object) -> tuple[object, object]:
+    """Where an item is defined: a module that is loaded again may register again."""
+    return getattr(item, "__module__", None), getattr(item, "__qualname__", item)
