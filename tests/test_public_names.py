@@ -1,0 +1,58 @@
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+import revar
+
+SOURCE = Path(revar.__file__)
+
+
+def typed_names() -> dict[str, str]:
+    """Public name -> module, as the imports for type checkers state them."""
+    tree = ast.parse(SOURCE.read_text(encoding="utf-8"))
+    blocks = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.If)
+        and isinstance(node.test, ast.Name)
+        and node.test.id == "TYPE_CHECKING"
+    ]
+    names = {}
+    for statement in (statement for block in blocks for statement in block.body):
+        assert isinstance(statement, ast.ImportFrom)
+        for alias in statement.names:
+            assert alias.asname == alias.name  # an explicit re-export
+            assert statement.module is not None
+            names[alias.name] = statement.module
+    return names
+
+
+def test_type_checkers_and_the_interpreter_see_the_same_names() -> None:
+    assert typed_names() == revar._HOMES
+
+
+@pytest.mark.parametrize("name", sorted(revar._HOMES))
+def test_every_public_name_leads_to_its_home(name: str) -> None:
+    item = getattr(revar, name)
+    assert item is getattr(importlib.import_module(revar._HOMES[name]), name)
+    assert item.__module__ == revar._HOMES[name]
+    assert item.__doc__
+    assert name in dir(revar)
+
+
+@pytest.mark.parametrize("name", revar._PACKAGES)
+def test_packages_are_loaded_when_first_used(name: str) -> None:
+    assert getattr(revar, name) is importlib.import_module(f"revar.{name}")
+    assert name in dir(revar)
+
+
+def test_the_names_that_are_fixed_are_there() -> None:
+    fixed = {"TabularMDP", "policy_value", "sampling_proportions", "oracle_mse"}
+    assert fixed <= set(revar._HOMES)
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="module 'revar' has no attribute 'polcy_value'"):
+        _ = revar.polcy_value
