@@ -143,3 +143,18 @@ def counts(
             rewards += np.bincount(place, step.reward, minlength=part.size).reshape(part.shape)
     visits = seen.sum(axis=3)
     return Counts(seen, total.sum(axis=3) / np.maximum(visits, 1))
+
+
+def split(data: Dataset, episodes: int) -> Iterator[Dataset]:
+    """Runs of that many episodes each, in order."""
+    for first in range(0, len(data), episodes):
+        start = data.start[first : first + episodes + 1]
+        steps = slice(start[0], start[-1])
+        yield Dataset(
+            start - start[0],
+            data.states[steps],
+            data.actions[steps],
+            data.rewards[steps],
+            data.successors[steps],
+            data.propensities[steps],
+        )

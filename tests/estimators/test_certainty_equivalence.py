@@ -1,0 +1,294 @@
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from revar import (
+    Dataset,
+    TabularMDP,
+    Task,
+    Trajectory,
+    VisitStatistics,
+    one_step_costs,
+    policy_value,
+    state_values,
+)
+from revar.errors import InputError
+from revar.estimators import CertaintyEquivalence
+from revar.problems import problems
+from tests import enumeration
+from tests.plain_model import MODELS, Floats, PlainModel
+from tests.simulation import counts, dataset, plain, split
+
+models = st.builds(
+    lambda kind, seed, by_outcome: MODELS[kind](seed, by_outcome=by_outcome),
+    st.sampled_from(sorted(MODELS)),
+    st.integers(0, 10_000),
+    st.booleans(),
+)
+
+
+def uniform(model: PlainModel) -> Floats:
+    return np.full((model.states, model.actions), 1.0 / model.actions)
+
+
+def task_of(model: PlainModel, **changes: Any) -> Task:
+    return replace(Task.of(model.mdp(), model.policy), **changes)
+
+
+def rewards_by_outcome(model: PlainModel, data: Dataset) -> dict[tuple[int, int, int], Any]:
+    """The raw rewards of every (state, action, outcome) that was seen."""
+    seen: dict[tuple[int, int, int], Any] = {}
+    for state, action, reward, successor in zip(
+        data.states, data.actions, data.rewards, data.successors, strict=True
+    ):
+        outcome = model.states if successor < 0 else int(successor)
+        seen.setdefault((int(state), int(action), outcome), []).append(float(reward))
+    return seen
+
+
+def empirical(model: PlainModel, data: Dataset) -> PlainModel:
+    """The model that the data describes; a pair without data pays nothing and ends."""
+    shape = model.chance.shape
+    count, mean, std = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    for place, rewards in rewards_by_outcome(model, data).items():
+        count[place] = len(rewards)
+        mean[place], std[place] = np.mean(rewards), np.std(rewards)
+    visits = count.sum(axis=2, keepdims=True)
+    count[:, :, -1] += visits[:, :, 0] == 0
+    return replace(model, chance=count / count.sum(axis=2, keepdims=True), mean=mean, std=std)
+
+
+def unvisited(model: PlainModel, data: Dataset) -> set[tuple[int, int]]:
+    seen = set(zip(data.states.tolist(), data.actions.tolist(), strict=True))
+    pairs = {(s, a) for s in range(model.states) for a in range(model.actions)}
+    return pairs - seen
+
+
+@given(models, st.integers(0, 10_000), st.integers(1, 60))
+def test_the_value_of_the_empirical_model(model: PlainModel, seed: int, episodes: int) -> None:
+    data = dataset(model, uniform(model), episodes, np.random.default_rng(seed))
+    found = CertaintyEquivalence().estimate(task_of(model), data)
+    expected = policy_value(empirical(model, data).mdp(), model.policy)
+    assert found.value == pytest.approx(expected, rel=1e-10, abs=1e-11)
+    assert found.episodes == episodes
+
+
+@given(models, st.integers(0, 10_000), st.integers(1, 60))
+def test_known_transitions_leave_the_rewards_to_be_estimated(
+    model: PlainModel, seed: int, episodes: int
+) -> None:
+    data = dataset(model, uniform(model), episodes, np.random.default_rng(seed))
+    found = CertaintyEquivalence(known_transitions=True).estimate(task_of(model), data)
+    observed = empirical(model, data)
+    means = (observed.chance * observed.mean).sum(axis=2, keepdims=True)
+    mixed = replace(model, mean=np.broadcast_to(means, model.chance.shape))
+    expected = enumeration.value(mixed)
+    assert found.value == pytest.approx(expected, rel=1e-10, abs=1e-11)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_many_runs_against_plain_numpy(known: bool) -> None:
+    problem = problems.find("gridworld")()
+    model = plain(problem.mdp, problem.policy)
+    task = Task.of(problem.mdp, problem.policy)
+    data = dataset(model, model.policy, 5 * 40, np.random.default_rng(1))
+    # The same stream of random numbers, counted instead of kept.
+    plain_values = counts(model, model.policy, 200, 1, np.random.default_rng(1)).values(
+        model, known_transitions=known
+    )
+    estimator = CertaintyEquivalence(known_transitions=known)
+    assert estimator.estimate(task, data).value == pytest.approx(plain_values[0], rel=1e-12)
+    statistics = VisitStatistics.for_model(problem.mdp, runs=5)
+    for run, part in enumerate(split(data, 40)):
+        statistics.record_many(part, run=run)
+    for run, part in enumerate(split(data, 40)):
+        from_run = estimator.estimate(task, statistics, run=run)
+        from_data = estimator.estimate(task, part)
+        assert from_run.value == pytest.approx(from_data.value, rel=1e-12)
+        assert from_run.standard_error == pytest.approx(from_data.standard_error, rel=1e-12)
+        assert from_run.unvisited_probability == from_data.unvisited_probability
+
+
+@given(models, st.integers(0, 10_000), st.integers(1, 60), st.booleans())
+def test_the_standard_error_is_that_of_the_delta_method(
+    model: PlainModel, seed: int, episodes: int, known: bool
+) -> None:
+    data = dataset(model, uniform(model), episodes, np.random.default_rng(seed))
+    task = task_of(model)
+    found = CertaintyEquivalence(known_transitions=known).estimate(task, data).standard_error
+    observed = empirical(model, data)
+    visits = np.zeros((model.states, model.actions))
+    np.add.at(visits, (data.states, data.actions), 1)
+    if known:
+        # The rewards' own spread within a pair, whatever the outcome, with the true influence.
+        means = (observed.chance * observed.mean).sum(axis=2)
+        spread = (observed.chance * (observed.std**2 + observed.mean**2)).sum(axis=2) - means**2
+        truth = TabularMDP(
+            model.chance[:, :, :-1], 0.0, 1.0, model.initial, model.horizon, model.discount
+        )
+        squared_weight = one_step_costs(truth, model.policy, known_transitions=True)
+        costs = squared_weight * spread
+    else:
+        mdp = observed.mdp()
+        costs = one_step_costs(mdp, model.policy)
+        ones = replace(observed, mean=np.zeros_like(observed.mean), std=np.ones_like(observed.std))
+        squared_weight = one_step_costs(ones.mdp(), model.policy, known_transitions=True)
+    deviations = [
+        reward - np.mean(data.rewards[(data.states == s) & (data.actions == a)])
+        for s, a, reward in zip(data.states, data.actions, data.rewards, strict=True)
+    ]
+    freedom = (visits[visits > 0] - 1).sum()
+    pooled = np.sum(np.square(deviations)) / freedom if freedom else np.inf
+    variance = 0.0
+    for place in np.argwhere((visits > 0) & (squared_weight > 0)):
+        s, a = place
+        if visits[s, a] == 1:
+            variance += squared_weight[s, a] * pooled
+        else:
+            variance += costs[s, a] / (visits[s, a] - 1)
+    assert found == pytest.approx(np.sqrt(variance), rel=1e-6, abs=1e-9)
+
+
+@given(models, st.integers(0, 10_000), st.integers(1, 30))
+def test_an_unknown_first_state_adds_its_own_variance(
+    model: PlainModel, seed: int, episodes: int
+) -> None:
+    data = dataset(model, uniform(model), episodes, np.random.default_rng(seed))
+    firsts = np.bincount(data.states[data.start[:-1]], minlength=model.states) / episodes
+    estimator = CertaintyEquivalence()
+    found = estimator.estimate(task_of(model, initial=None), data)
+    # The same as knowing that the frequencies are the truth, but for the added term.
+    known = estimator.estimate(task_of(model, initial=firsts), data)
+    assert found.value == pytest.approx(known.value, rel=1e-12, abs=1e-13)
+    observed = empirical(replace(model, initial=firsts), data)
+    values = state_values(observed.mdp(), model.policy)[0]
+    added = firsts @ (values - firsts @ values) ** 2 / episodes
+    assert found.standard_error**2 == pytest.approx(
+        known.standard_error**2 + added, rel=1e-9, abs=1e-12
+    )
+
+
+@given(models, st.integers(0, 10_000), st.integers(1, 8))
+def test_mass_without_data_against_enumeration(model: PlainModel, seed: int, episodes: int) -> None:
+    data = dataset(model, uniform(model), episodes, np.random.default_rng(seed))
+    missing = unvisited(model, data)
+    task = task_of(model)
+    found = CertaintyEquivalence(known_transitions=True).estimate(task, data)
+    expected = enumeration.probability_of_meeting(model, missing)
+    assert found.unvisited_probability == pytest.approx(expected, rel=1e-12, abs=1e-15)
+    found = CertaintyEquivalence().estimate(task, data)
+    expected = enumeration.probability_of_meeting(empirical(model, data), missing)
+    assert found.unvisited_probability == pytest.approx(expected, rel=1e-12, abs=1e-15)
+
+
+def test_mass_without_data_vanishes_once_all_is_seen() -> None:
+    problem = problems.find("tree")(2)
+    model = plain(problem.mdp, problem.policy)
+    data = dataset(model, uniform(model), 200, np.random.default_rng(0))
+    assert unvisited(model, data) == set()
+    estimate = CertaintyEquivalence().estimate(Task.of(problem.mdp, problem.policy), data)
+    assert estimate.unvisited_probability == 0.0
+
+
+def test_one_observation_says_nothing_about_its_own_spread() -> None:
+    problem = problems.find("tree")(2)
+    task = Task.of(problem.mdp, problem.policy)
+    alone = Dataset.of([Trajectory.of([0, 1], [0, 0], [1.0, 2.0])])
+    estimate = CertaintyEquivalence().estimate(task, alone)
+    assert estimate.standard_error == np.inf
+    assert estimate.interval == (-np.inf, np.inf)
+    # 0.95 * 0.95 of the policy's episodes go the way that was seen.
+    assert estimate.unvisited_probability == pytest.approx(1 - 0.95**2, rel=1e-12)
+    assert estimate.value == pytest.approx(0.95 * (1.0 + 0.95 * 2.0), rel=1e-12)
+
+
+COVERAGE_RUNS = 600
+
+
+@pytest.mark.parametrize("on_policy", [False, True])
+def test_intervals_cover_the_truth_as_often_as_they_say(on_policy: bool) -> None:
+    # Rewards that depend on the outcome, so that the covariance in the costs matters.
+    chance = np.array([[[0.0, 0.6, 0.4], [0.3, 0.3, 0.4]], [[0.5, 0.0, 0.5], [0.0, 0.0, 1.0]]])
+    mean = np.array([[[0.0, 2.0, -1.0], [1.0, -1.0, 0.0]], [[1.0, 0.0, 3.0], [0.0, 0.0, -2.0]]])
+    policy = np.array([[0.7, 0.3], [0.4, 0.6]])
+    initial = np.array([0.6, 0.4])
+    model = PlainModel(chance, mean, np.full(mean.shape, 0.7), initial, 3, 0.9, policy)
+    value = enumeration.value(model)
+    behavior = policy if on_policy else uniform(model)
+    data = dataset(model, behavior, COVERAGE_RUNS * 150, np.random.default_rng(3))
+    statistics = VisitStatistics.for_model(model.mdp(), runs=COVERAGE_RUNS)
+    for run, part in enumerate(split(data, 150)):
+        statistics.record_many(part, run=run)
+    for known, first_state_known in product((False, True), repeat=2):
+        task = task_of(model) if first_state_known else task_of(model, initial=None)
+        estimator = CertaintyEquivalence(known_transitions=known)
+        estimates = [estimator.estimate(task, statistics, run=r) for r in range(COVERAGE_RUNS)]
+        covered = np.mean([low <= value <= high for low, high in (e.interval for e in estimates)])
+        squares = [((e.value - value) / e.standard_error) ** 2 for e in estimates]
+        # Four standard errors of a frequency of 95 percent, and of a mean square of 1.
+        assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / COVERAGE_RUNS)
+        assert abs(np.mean(squares) - 1.0) < 4 * np.sqrt(2.0 / COVERAGE_RUNS)
+
+
+@settings(max_examples=20)
+@given(models, st.integers(0, 10_000))
+def test_statistics_and_episodes_tell_the_same(model: PlainModel, seed: int) -> None:
+    data = dataset(model, uniform(model), 20, np.random.default_rng(seed))
+    statistics = VisitStatistics(0, model.actions)
+    statistics.record_many(data)
+    estimator, task = CertaintyEquivalence(), task_of(model)
+    assert estimator.estimate(task, data) == estimator.estimate(task, statistics)
+
+
+def test_the_same_statistics_serve_policies_of_different_size() -> None:
+    statistics = VisitStatistics(0, 1)
+    statistics.record(Trajectory.of([0], [0], [1.0]))
+    estimator = CertaintyEquivalence()
+    for states in (3, 1):
+        assert estimator.estimate(Task(np.ones((states, 1)), 1), statistics).value == 1.0
+
+
+def episode(*states: int, action: int = 0) -> Dataset:
+    return Dataset.of([Trajectory.of(states, [action] * len(states), [0.0] * len(states))])
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (Dataset.of([]), "certainty equivalence needs at least one episode"),
+        (VisitStatistics(2, 2), "certainty equivalence needs at least one episode"),
+        (VisitStatistics(2, 3), "the data has 3 actions, the policy has 2"),
+        (VisitStatistics(5, 2), "the data has 5 states, the target policy covers 2"),
+        (episode(0, 1, 0, 1), "an episode has 4 steps; the horizon is 3"),
+        (episode(0, action=2), "action 2 in the data; the policy has 2 actions"),
+        (episode(0, 4), "state 4 in the data; the policy covers 2 states"),
+    ],
+)
+def test_data_that_does_not_fit_is_refused(data: Any, message: str) -> None:
+    task = Task(np.full((2, 2), 0.5), 3)
+    with pytest.raises(InputError) as caught:
+        CertaintyEquivalence().estimate(task, data)
+    assert str(caught.value) == message
+
+
+def test_known_transitions_need_the_model() -> None:
+    task = Task(np.full((2, 2), 0.5), 3)
+    with pytest.raises(InputError) as caught:
+        CertaintyEquivalence(known_transitions=True).estimate(task, episode(0, 1))
+    assert str(caught.value) == (
+        "certainty equivalence with known transitions needs the true model, and this task has none"
+    )
+
+
+def test_runs_are_counted() -> None:
+    statistics = VisitStatistics(1, 1, runs=2)
+    statistics.record(Trajectory.of([0], [0], [1.0]), run=1)
+    task = Task(np.ones((1, 1)), 1)
+    assert CertaintyEquivalence().estimate(task, statistics, run=1).value == 1.0
+    with pytest.raises(InputError, match="run 2 of statistics of 2 runs"):
+        CertaintyEquivalence().estimate(task, statistics, run=2)
