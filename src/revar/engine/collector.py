@@ -40,9 +40,11 @@ class Collector:
         return choose(
             int(plan.selection),
             plan.visits_first,
-            plan.scores[min(self._step, plan.scores.shape[0] - 1), state],
-            self.task.policy[state],
-            self.statistics.visits[state],
+            plan.scores,
+            min(self._step, plan.scores.shape[0] - 1),
+            state,
+            self.task.policy,
+            self.statistics.visits,
             self.rng,
         )
 

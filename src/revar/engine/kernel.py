@@ -1,21 +1,25 @@
 """One run of an adaptive collection, compiled: episodes, statistics, plans, estimates."""
 
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
-import numba
 import numpy as np
-from numba import boolean, float64, int64, types
 
-from revar.compilation import compiled
-from revar.engine.world import World, draw_outcome, draw_reward, first_state
+from revar.compilation import compiled, compiled_in_place, inlined
+from revar.engine.world import World, locate, reward_of
 from revar.estimators.certainty_equivalence import plug_in
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
 from revar.model.moments import push
+from revar.model.rewards import RewardLaw
 from revar.strategies.reduced_variance import refresh_frequencies
 from revar.strategies.rule import Memory, Path, Question, Revise, Seen
-from revar.strategies.selection import choose
+from revar.strategies.selection import (
+    Selection,
+    best_action,
+    sampled_action,
+    tied_action,
+)
 
-push_moments = compiled(push)
+push_moments = inlined(push)
 
 
 class Ledger(NamedTuple):
@@ -35,11 +39,129 @@ class Log(NamedTuple):
     states: IntArray  # [step]
     actions: IntArray  # [step]
     rewards: FloatArray  # [step]
-    successors: IntArray  # [step]
+    successors: IntArray  # [step]; the number of states where the episode ended
     propensities: FloatArray  # [step]
 
 
-def _play_run(
+# How many episodes are played between two looks at `stop`, at most.
+PATIENCE = 256
+
+
+@compiled_in_place
+def _play(  # noqa: PLR0912 - the innermost loop, in one piece
+    begin: int,
+    end: int,
+    world: World,
+    question: Question,
+    believed: Outcomes,
+    seen: Seen,
+    memory: Memory,
+    parameters: FloatArray,
+    on_step: Revise,
+    on_episode: Revise,
+    revises: IntArray,
+    selection: int,
+    visits_first: int,
+    path: Path,
+    log: Log,
+    rng: np.random.Generator,
+) -> None:
+    """Play the episodes from number `begin` up to, without it, number `end`."""
+    states, actions = question.policy.shape
+    stationary = memory.scores.shape[0] == 1
+    logging = log.states.size > 0
+    for episode in range(begin, end):
+        s = world.start_states[0]
+        if world.start_states.size > 1:
+            s = world.start_states[
+                locate(world.start_cumulative, 0, world.start_states.size, rng.random())
+            ]
+        steps = 0
+        while s != states and steps < question.horizon:
+            table = 0 if stationary else steps
+            propensity = np.nan
+            if selection == Selection.SAMPLE:
+                a = sampled_action(memory.scores, table, s, rng.random())
+                propensity = memory.scores[table, s, a]
+            else:
+                a, ties = best_action(
+                    selection, visits_first, memory.scores, table, s, question.policy, seen.visits
+                )
+                if ties > 1:
+                    a = tied_action(
+                        selection,
+                        visits_first,
+                        memory.scores,
+                        table,
+                        s,
+                        question.policy,
+                        seen.visits,
+                        a,
+                        int(rng.random() * ties),
+                    )
+            pair = s * actions + a
+            slot, last = world.row_start[pair], world.row_start[pair + 1]
+            if last - slot > 1:
+                slot = locate(world.cumulative, slot, last, rng.random())
+            draw = 0.0
+            if world.reward_law == RewardLaw.NORMAL:
+                draw = rng.standard_normal()
+            elif world.reward_law != RewardLaw.DETERMINISTIC:
+                draw = rng.random()
+            source = slot if world.by_outcome else pair
+            reward = reward_of(
+                world.reward_law, world.reward_mean[source], world.reward_std[source], draw
+            )
+            record(seen, s, a, slot, reward)
+            path.states[steps] = s
+            path.actions[steps] = a
+            if logging:
+                _log_step(log, episode, steps, s, a, reward, world.successor[slot], propensity)
+            s = world.successor[slot]
+            steps += 1
+            if revises[0] != 0:
+                on_step(question, believed, seen, memory, parameters, path, steps, episode)
+        if logging:
+            log.start[episode + 1] = log.start[episode] + steps
+        if revises[1] != 0:
+            on_episode(question, believed, seen, memory, parameters, path, steps, episode + 1)
+
+
+@inlined
+def record(seen: Seen, state: int, action: int, slot: int, reward: float) -> None:
+    """Add one step to the run's statistics, as VisitStatistics.record_step does."""
+    count = seen.visits[state, action] + 1
+    seen.visits[state, action] = count
+    seen.reward_mean[state, action], seen.reward_squares[state, action] = push_moments(
+        count, seen.reward_mean[state, action], seen.reward_squares[state, action], reward
+    )
+    seen.outcome_count[slot] += 1
+    seen.outcome_reward_mean[slot] += (
+        reward - seen.outcome_reward_mean[slot]
+    ) / seen.outcome_count[slot]
+
+
+@compiled_in_place
+def _log_step(
+    log: Log,
+    episode: int,
+    step: int,
+    state: int,
+    action: int,
+    reward: float,
+    successor: int,
+    propensity: float,
+) -> None:
+    place = log.start[episode] + step
+    log.states[place] = state
+    log.actions[place] = action
+    log.rewards[place] = reward
+    log.successors[place] = successor
+    log.propensities[place] = propensity
+
+
+@compiled
+def play_run(
     world: World,
     question: Question,
     layers: Layers,
@@ -77,6 +199,7 @@ def _play_run(
         memory_before.scores.copy(),
         memory_before.normalizers.copy(),
         memory_before.deviation.copy(),
+        memory_before.spare.copy(),
     )
     believed = Outcomes(
         outcomes.row_start,
@@ -91,49 +214,35 @@ def _play_run(
     path = Path(
         np.zeros(question.horizon, dtype=np.int64), np.zeros(question.horizon, dtype=np.int64)
     )
-    stationary = memory.scores.shape[0] == 1
-    logging = log.states.size > 0
-    steps_logged = 0
+    episode = 0
     checkpoint = 0
-    for episode in range(question.episodes):
+    while episode < question.episodes:
         if stop[0] != 0:
             return False
-        s = first_state(world, rng)
-        steps = 0
-        for t in range(question.horizon):
-            a, propensity = choose(
-                selection,
-                visits_first,
-                memory.scores[0 if stationary else t, s],
-                question.policy[s],
-                seen.visits[s],
-                rng,
-            )
-            pair = s * actions + a
-            slot = draw_outcome(world, pair, rng)
-            reward = draw_reward(world, pair, slot, rng)
-            successor = world.successor[slot]
-            path.states[t], path.actions[t] = s, a
-            steps = t + 1
-            record(seen, s, a, slot, reward)
-            if logging:
-                log.states[steps_logged] = s
-                log.actions[steps_logged] = a
-                log.rewards[steps_logged] = reward
-                log.successors[steps_logged] = -1 if successor == states else successor
-                log.propensities[steps_logged] = propensity
-                steps_logged += 1
-            if revises[0] != 0:
-                on_step(question, believed, seen, memory, parameters, path, steps, episode)
-            if successor == states:
-                break
-            s = successor
-        if logging:
-            log.start[episode + 1] = steps_logged
-        if revises[1] != 0:
-            on_episode(question, believed, seen, memory, parameters, path, steps, episode + 1)
-        ledger.finished[0] = episode + 1
-        if checkpoint < checkpoints.size and checkpoints[checkpoint] == episode + 1:
+        pause = min(question.episodes, episode + PATIENCE)
+        if checkpoint < checkpoints.size:
+            pause = min(pause, checkpoints[checkpoint])
+        _play(
+            episode,
+            pause,
+            world,
+            question,
+            believed,
+            seen,
+            memory,
+            parameters,
+            on_step,
+            on_episode,
+            revises,
+            selection,
+            visits_first,
+            path,
+            log,
+            rng,
+        )
+        episode = pause
+        ledger.finished[0] = episode
+        if checkpoint < checkpoints.size and checkpoints[checkpoint] == episode:
             if estimating:
                 if not known_to_estimator:
                     refresh_frequencies(plugged, seen.visits, seen.outcome_count)
@@ -155,72 +264,3 @@ def _play_run(
                 ledger.unvisited[checkpoint] = unvisited
             checkpoint += 1
     return True
-
-
-@compiled
-def record(seen: Seen, state: int, action: int, slot: int, reward: float) -> None:
-    """Add one step to the run's statistics, as VisitStatistics.record_step does."""
-    seen.visits[state, action] += 1
-    count = seen.visits[state, action]
-    seen.reward_mean[state, action], seen.reward_squares[state, action] = push_moments(
-        count, seen.reward_mean[state, action], seen.reward_squares[state, action], reward
-    )
-    seen.outcome_count[slot] += 1
-    seen.outcome_reward_mean[slot] += (
-        reward - seen.outcome_reward_mean[slot]
-    ) / seen.outcome_count[slot]
-
-
-def _tuple_type(record_class: type, *fields: Any) -> Any:
-    if len(set(fields)) == 1:
-        return types.NamedUniTuple(fields[0], len(fields), record_class)
-    return types.NamedTuple(list(fields), record_class)
-
-
-_INTS, _FLOATS = int64[::1], float64[::1]
-_INT_TABLE, _FLOAT_TABLE, _FLOAT_CUBE = int64[:, ::1], float64[:, ::1], float64[:, :, ::1]
-_QUESTION = _tuple_type(Question, _FLOAT_TABLE, _FLOATS, int64, float64, int64)
-_OUTCOMES = _tuple_type(Outcomes, _INTS, _INTS, _FLOATS)
-_MEMORY = _tuple_type(Memory, _FLOAT_CUBE, _FLOATS, _FLOAT_TABLE)
-REVISE_SIGNATURE = types.void(
-    _QUESTION,
-    _OUTCOMES,
-    _tuple_type(Seen, _INT_TABLE, _FLOAT_TABLE, _FLOAT_TABLE, _INTS, _FLOATS),
-    _MEMORY,
-    _FLOATS,
-    _tuple_type(Path, _INTS, _INTS),
-    int64,
-    int64,
-)
-RUN_SIGNATURE = boolean(
-    _tuple_type(
-        World, _INTS, _INTS, _FLOATS, _FLOATS, _FLOATS, boolean, int64, _INTS, _FLOATS
-    ),
-    _QUESTION,
-    _tuple_type(Layers, _INTS, _INTS),
-    _OUTCOMES,
-    _MEMORY,
-    _FLOATS,
-    types.FunctionType(REVISE_SIGNATURE),
-    types.FunctionType(REVISE_SIGNATURE),
-    _INTS,
-    boolean,
-    boolean,
-    boolean,
-    int64,
-    int64,
-    _INTS,
-    _tuple_type(Ledger, _FLOATS, _FLOATS, _FLOATS, _INT_TABLE, _INTS),
-    _tuple_type(Log, _INTS, _INTS, _INTS, _FLOATS, _INTS, _FLOATS),
-    numba.typeof(np.random.default_rng(0)),
-    _INTS,
-)
-play_run = compiled(_play_run)
-
-
-def prepare(*rules: Revise) -> None:
-    """Compile the loop and the rules for the one signature that lets rules be passed to it."""
-    for function, signature in (*((rule, REVISE_SIGNATURE) for rule in rules), (play_run, RUN_SIGNATURE)):
-        dispatcher = cast(Any, function)
-        if not dispatcher.signatures:
-            dispatcher.compile(signature)

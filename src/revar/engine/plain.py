@@ -9,14 +9,15 @@ from collections.abc import Callable
 import numpy as np
 
 from revar.engine.collector import Collector
-from revar.engine.world import World, draw_outcome, draw_reward, first_state
+from revar.engine.world import World, locate, reward_of
 from revar.estimators.estimator import Estimate, Estimator
 from revar.model.arrays import IntArray
 from revar.model.mdp import TabularMDP
+from revar.model.rewards import RewardLaw
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset, Trajectory
-from revar.strategies.strategy import Strategy
+from revar.strategies.strategy import Strategy, shown_to
 
 
 def play_episode(collector: Collector, world: World, horizon: int) -> Trajectory:
@@ -27,14 +28,14 @@ def play_episode(collector: Collector, world: World, horizon: int) -> Trajectory
     propensities: list[float] = []
     rng = collector.rng
     ended = collector.task.states
-    state = int(first_state(world, rng))
+    state = _first_state(world, rng)
     collector.begin(state)
     successor = ENDED
     for _ in range(horizon):
         action, propensity = collector.act(state)
         pair = state * collector.task.actions + action
-        slot = draw_outcome(world, pair, rng)
-        reward = float(draw_reward(world, pair, slot, rng))
+        slot = _outcome(world, pair, rng)
+        reward = _reward(world, slot if world.by_outcome else pair, rng)
         successor = int(world.successor[slot])
         successor = ENDED if successor == ended else successor
         collector.observe(state, action, reward, successor)
@@ -51,6 +52,27 @@ def play_episode(collector: Collector, world: World, horizon: int) -> Trajectory
     )
 
 
+def _first_state(world: World, rng: np.random.Generator) -> int:
+    count = world.start_states.size
+    place = locate(world.start_cumulative, 0, count, rng.random()) if count > 1 else 0
+    return int(world.start_states[place])
+
+
+def _outcome(world: World, pair: int, rng: np.random.Generator) -> int:
+    first, end = int(world.row_start[pair]), int(world.row_start[pair + 1])
+    return int(locate(world.cumulative, first, end, rng.random())) if end - first > 1 else first
+
+
+def _reward(world: World, source: int, rng: np.random.Generator) -> float:
+    draw = 0.0
+    if world.reward_law == RewardLaw.NORMAL:
+        draw = rng.standard_normal()
+    elif world.reward_law != RewardLaw.DETERMINISTIC:
+        draw = rng.random()
+    mean, std = world.reward_mean[source], world.reward_std[source]
+    return float(reward_of(world.reward_law, mean, std, draw))
+
+
 def play_run(
     mdp: TabularMDP,
     world: World,
@@ -63,8 +85,7 @@ def play_run(
     finished: Callable[[int], None],
 ) -> tuple[list[Estimate | None], VisitStatistics, Dataset]:
     """The estimate at every checkpoint (None where it is too early), statistics, and episodes."""
-    known = task if strategy.needs_model else task.without_model()
-    collector = Collector(strategy, known, VisitStatistics.for_model(mdp), rng)
+    collector = Collector(strategy, shown_to(strategy, task), VisitStatistics.for_model(mdp), rng)
     trajectories: list[Trajectory] = []
     estimates: list[Estimate | None] = []
     due = set(checkpoints.tolist())

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from revar.engine import plain
-from revar.engine.kernel import Ledger, Log, play_run, prepare
+from revar.engine.kernel import Ledger, Log, play_run
 from revar.engine.parallel import Progress, drive
 from revar.engine.result import SimulationResult, log_spaced
+from revar.engine.signatures import prepare
 from revar.engine.world import World
 from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
@@ -20,10 +21,10 @@ from revar.model.mdp import TabularMDP
 from revar.model.reachability import reachable_layers
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
-from revar.model.trajectory import Dataset
+from revar.model.trajectory import ENDED, Dataset
 from revar.strategies.rule import CompiledRule, Memory, Question, leave
 from revar.strategies.selection import Selection
-from revar.strategies.strategy import Plan, Strategy, find_strategy
+from revar.strategies.strategy import Plan, Strategy, find_strategy, shown_to
 from revar.theory.values import policy_value
 
 
@@ -117,8 +118,7 @@ class _Job:
         checkpoints: ArrayLike | None,
         keep_episodes: bool,
     ) -> "_Job":
-        shown = task if strategy.needs_model else task.without_model()
-        plan = strategy.plan(shown, VisitStatistics(mdp.states, mdp.actions))
+        plan = strategy.plan(shown_to(strategy, task), VisitStatistics(mdp.states, mdp.actions))
         if estimator.needs_episodes and plan.selection is not Selection.SAMPLE:
             raise InputError(
                 f"estimator {estimator.id!r} needs the probability of every action, and strategy "
@@ -143,11 +143,6 @@ class _Job:
             np.zeros(1, dtype=np.int64),
             {},
         )
-
-    @property
-    def shown(self) -> Task:
-        """The task as the strategy may see it."""
-        return self.task if self.strategy.needs_model else self.task.without_model()
 
     def stream(self, run: int) -> np.random.Generator:
         """The run's own random stream."""
@@ -178,10 +173,12 @@ def _checked_checkpoints(checkpoints: ArrayLike | None, episodes: int) -> IntArr
 
 def _compiled_rule(job: _Job) -> CompiledRule | None:
     """The strategy's own rule; or, for a plan that lasts for good, the rule to leave it alone."""
-    rule = job.strategy.compiled_rule(job.shown, tree=job.mdp.structure().is_tree)
+    rule = job.strategy.compiled_rule(
+        shown_to(job.strategy, job.task), tree=job.mdp.structure().is_tree
+    )
     if rule is None and job.plan.lasts is None:
         nothing = np.zeros((1, 1))
-        memory = Memory(np.ascontiguousarray(job.plan.scores), np.zeros(1), nothing)
+        memory = Memory(np.ascontiguousarray(job.plan.scores), np.zeros(0), nothing, np.zeros(0))
         rule = CompiledRule(memory, np.zeros(0))
     return rule
 
@@ -228,7 +225,7 @@ def _compiled_play(job: _Job, rule: CompiledRule) -> Callable[[int], bool]:
             job.stop,
         )
         if logging and ended:
-            dataset = _dataset(log)
+            dataset = _dataset(log, mdp.states)
             if not in_kernel:
                 for i, count in enumerate(job.checkpoints.tolist()):
                     if count >= job.estimator.least_episodes:
@@ -288,13 +285,13 @@ def _empty_log(episodes: int, horizon: int) -> Log:
     )
 
 
-def _dataset(log: Log) -> Dataset:
+def _dataset(log: Log, states: int) -> Dataset:
     steps = int(log.start[-1])
     return Dataset(
         log.start,
         log.states[:steps],
         log.actions[:steps],
         log.rewards[:steps],
-        log.successors[:steps],
+        np.where(log.successors[:steps] == states, ENDED, log.successors[:steps]),
         log.propensities[:steps],
     )

@@ -1,7 +1,7 @@
-"""The simulated environment: how first states, outcomes and rewards are drawn.
+"""The simulated environment: from random draws to first states, outcomes and rewards.
 
-Every draw has one definition, compiled for the engine and callable from plain Python. A draw that
-has only one possible result takes nothing from the stream.
+As in `selection`, the rules are functions of a draw; who plays draws, and draws nothing where
+there is only one possibility: a single start state or outcome, a deterministic reward.
 """
 
 from math import sqrt
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revar.compilation import compiled
+from revar.compilation import compiled, inlined
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.mdp import TabularMDP
 from revar.model.rewards import RewardLaw
@@ -51,44 +51,27 @@ class World(NamedTuple):
         )
 
 
-@compiled
-def first_state(world: World, rng: np.random.Generator) -> int:
-    """Draw the state an episode begins in."""
-    return world.start_states[_place(world.start_cumulative, 0, world.start_states.size, rng)]
-
-
-@compiled
-def draw_outcome(world: World, pair: int, rng: np.random.Generator) -> int:
-    """Draw the slot of what follows the pair."""
-    return _place(world.cumulative, world.row_start[pair], world.row_start[pair + 1], rng)
-
-
-@compiled
-def draw_reward(world: World, pair: int, slot: int, rng: np.random.Generator) -> float:
-    """Draw the reward of the pair, given the outcome's slot."""
-    index = slot if world.by_outcome else pair
-    mean, std = world.reward_mean[index], world.reward_std[index]
-    if world.reward_law == RewardLaw.NORMAL:
-        return mean + std * rng.standard_normal()
-    if world.reward_law == RewardLaw.TWO_POINT:
-        return mean + std if rng.random() < 0.5 else mean - std
-    if world.reward_law == RewardLaw.BERNOULLI:
-        return 1.0 if rng.random() < mean else 0.0
-    if world.reward_law == RewardLaw.UNIFORM:
-        return mean + ROOT_THREE * std * (2.0 * rng.random() - 1.0)
-    return mean
-
-
-@compiled
-def _place(cumulative: FloatArray, first: int, end: int, rng: np.random.Generator) -> int:
-    """Inverse of the cumulative distribution at a uniform draw; none if there is no choice."""
-    if end - first == 1:
-        return first
-    draw = rng.random()
+@inlined
+def locate(cumulative: FloatArray, first: int, end: int, draw: float) -> int:
+    """The place from `first` to `end` at which the cumulated probability passes `draw`."""
     for place in range(first, end - 1):
         if draw < cumulative[place]:
             return place
     return end - 1
+
+
+@inlined
+def reward_of(law: int, mean: float, std: float, draw: float) -> float:
+    """The reward of that law, mean and deviation at a standard normal or a uniform draw."""
+    if law == RewardLaw.NORMAL:
+        return mean + std * draw
+    if law == RewardLaw.TWO_POINT:
+        return mean + std if draw < 0.5 else mean - std
+    if law == RewardLaw.BERNOULLI:
+        return 1.0 if draw < mean else 0.0
+    if law == RewardLaw.UNIFORM:
+        return mean + ROOT_THREE * std * (2.0 * draw - 1.0)
+    return mean
 
 
 @compiled

@@ -4,7 +4,8 @@ from revar.strategies.cb_var import ConfidenceBoundVariance
 from revar.strategies.on_policy import OnPolicy
 from revar.strategies.oracle import Oracle
 from revar.strategies.reduced_variance import ReducedVariance
-from revar.strategies.strategy import Plan, Selection, Strategy, find_strategy, strategies
+from revar.strategies.selection import Selection
+from revar.strategies.strategy import Plan, Strategy, find_strategy, strategies
 from revar.strategies.uniform import Uniform
 
 __all__ = [

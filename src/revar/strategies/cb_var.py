@@ -1,12 +1,12 @@
 """CB-Var: the paper's bandit baseline, an empirical Bernstein index without look-ahead."""
 
 from dataclasses import dataclass
-from math import log
+from math import log, sqrt
 from typing import ClassVar
 
 import numpy as np
 
-from revar.compilation import compiled
+from revar.compilation import compiled_in_place, inlined
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, Outcomes
 from revar.model.statistics import VisitStatistics
@@ -46,7 +46,7 @@ class ConfidenceBoundVariance(Strategy):
     def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule:  # noqa: ARG002
         """Only the pair just visited has a new index."""
         none = np.zeros((1, task.states, task.actions))
-        memory = Memory(none, np.zeros(task.states + 1), none[0])
+        memory = Memory(none, np.zeros(0), none[0], np.zeros(0))
         return CompiledRule(memory, self._parameters(task), on_step=_refresh_last)
 
     def _parameters(self, task: Task) -> FloatArray:
@@ -55,15 +55,15 @@ class ConfidenceBoundVariance(Strategy):
         return np.array([2 * self.reward_bound + 4 * self.reward_bound**2, logarithm])
 
 
-@compiled
+@inlined
 def _index(probability: float, visits: int, squares: float, parameters: FloatArray) -> float:
     constant, logarithm = parameters
     variance = squares / (visits - 1) if visits > 1 else 0.0
-    spread = constant * np.sqrt(2.0 * probability * variance * logarithm / visits)
-    return spread + 7.0 * logarithm / (3.0 * visits)
+    spread = constant * sqrt(2.0 * probability * variance * logarithm / visits)
+    return float(spread + 7.0 * logarithm / (3.0 * visits))
 
 
-@compiled
+@compiled_in_place
 def _refresh_last(
     question: Question,
     believed: Outcomes,  # noqa: ARG001

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from revar.compilation import compiled
+from revar.compilation import compiled_in_place, inlined
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray, Outcomes
 from revar.model.statistics import VisitStatistics
@@ -14,7 +14,7 @@ from revar.model.task import Task
 from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, strategies
-from revar.theory.recursions import proportion_scores, proportion_sweeps
+from revar.theory.recursions import proportion_score, proportion_sweeps
 
 
 @strategies.register("revar")
@@ -84,6 +84,7 @@ class ReducedVariance(Strategy):
             np.zeros((1, task.states, task.actions)),
             np.zeros(task.states + 1),
             np.zeros((task.states, task.actions)),
+            np.zeros(task.states + 1),
         )
         refresh_deviations(
             observed.visits, observed.reward_squares, self._bonus(task), memory.deviation
@@ -96,6 +97,7 @@ class ReducedVariance(Strategy):
             task.horizon,
             memory.scores[0],
             memory.normalizers,
+            memory.spare,
         )
         return memory
 
@@ -117,15 +119,15 @@ def sample_budget(task: Task, asker: str) -> int:
     return task.episodes * task.horizon
 
 
-@compiled
+@inlined
 def upper_deviation(visits: int, squares: float, bonus: float) -> float:
     """sigma-hat + bonus / sqrt(T); fewer than two visits count as one without spread."""
     if visits < 2:
         return bonus
-    return np.sqrt(squares / (visits - 1)) + bonus / np.sqrt(visits)
+    return sqrt(squares / (visits - 1)) + bonus / sqrt(visits)
 
 
-@compiled
+@compiled_in_place
 def refresh_deviations(
     visits: IntArray, squares: FloatArray, bonus: float, deviation: FloatArray
 ) -> None:
@@ -135,7 +137,7 @@ def refresh_deviations(
             deviation[s, a] = upper_deviation(visits[s, a], squares[s, a], bonus)
 
 
-@compiled
+@compiled_in_place
 def _replan(
     question: Question,
     believed: Outcomes,
@@ -147,49 +149,49 @@ def _replan(
     episode: int,
 ) -> None:
     bonus, every, by_path, known = parameters
-    actions = question.policy.shape[1]
+    policy, discount = question.policy, question.discount
+    scores, normalizers, deviation, spare = memory
+    row_start, _, probability = believed
+    visits, squares, outcome_count = seen.visits, seen.reward_squares, seen.outcome_count
+    states, actions = path
     if by_path:
-        for i in range(steps - 1, -1, -1):
-            s, a = path.states[i], path.actions[i]
-            visits = seen.visits[s, a]
-            memory.deviation[s, a] = upper_deviation(visits, seen.reward_squares[s, a], bonus)
+        for step in range(steps - 1, -1, -1):
+            s, a = states[step], actions[step]
+            count = visits[s, a]
+            deviation[s, a] = upper_deviation(count, squares[s, a], bonus)
             if not known:
-                p = s * actions + a
-                for o in range(believed.row_start[p], believed.row_start[p + 1]):
-                    believed.probability[o] = seen.outcome_count[o] / visits
-            memory.normalizers[s] = proportion_scores(
-                believed,
-                memory.deviation,
-                question.policy,
-                memory.normalizers,
-                question.discount,
-                s,
-                memory.scores[0, s],
+                p = s * policy.shape[1] + a
+                first, end = row_start[p], row_start[p + 1]
+                if end - first == 1:
+                    probability[first] = 1.0
+                else:
+                    for o in range(first, end):
+                        probability[o] = outcome_count[o] / count
+            # On a tree nothing else below this state has changed.
+            scores[0, s, a] = proportion_score(
+                believed, deviation, policy, normalizers, discount, s, a
             )
+            total = 0.0
+            for i in range(policy.shape[1]):
+                total += scores[0, s, i]
+            normalizers[s] = total
     elif episode % int(every) == 0:
-        refresh_deviations(seen.visits, seen.reward_squares, bonus, memory.deviation)
+        refresh_deviations(visits, squares, bonus, deviation)
         if not known:
-            refresh_frequencies(believed, seen.visits, seen.outcome_count)
+            refresh_frequencies(believed, visits, outcome_count)
         proportion_sweeps(
-            believed,
-            memory.deviation,
-            question.policy,
-            question.discount,
-            question.horizon,
-            memory.scores[0],
-            memory.normalizers,
+            believed, deviation, policy, discount, question.horizon, scores[0], normalizers, spare
         )
 
 
-@compiled
-def refresh_frequencies(
-    believed: Outcomes, visits: IntArray, outcome_count: IntArray
-) -> None:
+@compiled_in_place
+def refresh_frequencies(believed: Outcomes, visits: IntArray, outcome_count: IntArray) -> None:
     """P-hat of every pair that has been visited."""
+    row_start, _, probability = believed
     actions = visits.shape[1]
     for s in range(visits.shape[0]):
         for a in range(actions):
             if visits[s, a] > 0:
                 p = s * actions + a
-                for o in range(believed.row_start[p], believed.row_start[p + 1]):
-                    believed.probability[o] = outcome_count[o] / visits[s, a]
+                for o in range(row_start[p], row_start[p + 1]):
+                    probability[o] = outcome_count[o] / visits[s, a]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from revar.compilation import compiled
+from revar.compilation import compiled_in_place
 from revar.model.arrays import FloatArray, IntArray, Outcomes
 
 
@@ -39,6 +39,7 @@ class Memory(NamedTuple):
     scores: FloatArray  # [1 or L, S, A]
     normalizers: FloatArray  # [S + 1]
     deviation: FloatArray  # [S, A]
+    spare: FloatArray  # [S + 1] scratch
 
 
 class Path(NamedTuple):
@@ -49,12 +50,10 @@ class Path(NamedTuple):
 
 
 # (question, believed, seen, memory, parameters, path, steps taken, episodes finished)
-Revise = Callable[
-    [Question, Outcomes, Seen, Memory, FloatArray, Path, int, int], None
-]
+Revise = Callable[[Question, Outcomes, Seen, Memory, FloatArray, Path, int, int], None]
 
 
-@compiled
+@compiled_in_place
 def leave(
     question: Question,
     believed: Outcomes,

@@ -70,3 +70,8 @@ def find_strategy(strategy: str | Strategy) -> Strategy:
             f"or a Strategy"
         )
     return strategy
+
+
+def shown_to(strategy: Strategy, task: Task) -> Task:
+    """The task as the strategy may see it: with the model only if it says that it needs it."""
+    return task if strategy.needs_model else task.without_model()

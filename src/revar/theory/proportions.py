@@ -39,6 +39,7 @@ def sampling_proportions(mdp: TabularMDP, policy: Any) -> SamplingProportions:
         mdp.horizon,
         scores,
         normalizers,
+        np.empty(mdp.states + 1),
     )
     return SamplingProportions(normalized(scores, target), normalizers[: mdp.states].copy())
 

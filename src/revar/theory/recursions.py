@@ -5,9 +5,11 @@ and certainty-equivalence estimates come from the same code. Value arrays have o
 than there are states: a zero for the outcome "the episode ends".
 """
 
+from math import sqrt
+
 import numpy as np
 
-from revar.compilation import compiled
+from revar.compilation import compiled, compiled_in_place, inlined
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
 
 
@@ -20,20 +22,22 @@ def backward_values(
     discount: float,
 ) -> FloatArray:
     """v_t(s) = sum_a pi(a|s) (mu(s,a) + gamma sum_s' P(s'|s,a) v_{t+1}(s')), as [L+1, S+1]."""
+    start, layer_states = layers
+    row_start, successors, probability = outcomes
     states, actions = policy.shape
-    horizon = layers.start.size - 1
+    horizon = start.size - 1
     values = np.zeros((horizon + 1, states + 1))
     for t in range(horizon - 1, -1, -1):
-        for i in range(layers.start[t], layers.start[t + 1]):
-            s = layers.states[i]
+        for i in range(start[t], start[t + 1]):
+            s = layer_states[i]
             total = 0.0
             for a in range(actions):
                 if policy[s, a] == 0.0:
                     continue
                 p = s * actions + a
                 ahead = 0.0
-                for o in range(outcomes.row_start[p], outcomes.row_start[p + 1]):
-                    ahead += outcomes.probability[o] * values[t + 1, outcomes.successor[o]]
+                for o in range(row_start[p], row_start[p + 1]):
+                    ahead += probability[o] * values[t + 1, successors[o]]
                 total += policy[s, a] * (reward_mean[s, a] + discount * ahead)
             values[t, s] = total
     return values
@@ -49,6 +53,7 @@ def backward_variances(
     discount: float,
 ) -> FloatArray:
     """Variance of the return from (t, s), by the law of total variance over (a, s'), [L+1, S+1]."""
+    row_start, successors, probability = outcomes
     states, actions = policy.shape
     horizon = values.shape[0] - 1
     variances = np.zeros((horizon + 1, states + 1))
@@ -57,10 +62,10 @@ def backward_variances(
             total = 0.0
             for a in range(actions):
                 p = s * actions + a
-                for o in range(outcomes.row_start[p], outcomes.row_start[p + 1]):
-                    successor = outcomes.successor[o]
+                for o in range(row_start[p], row_start[p + 1]):
+                    successor = successors[o]
                     shift = outcome_reward_mean[o] + discount * values[t + 1, successor]
-                    total += (policy[s, a] * outcomes.probability[o]) * (
+                    total += (policy[s, a] * probability[o]) * (
                         outcome_reward_std[o] ** 2
                         + (shift - values[t, s]) ** 2
                         + discount**2 * variances[t + 1, successor]
@@ -74,6 +79,7 @@ def forward_occupancy(
     outcomes: Outcomes, initial: FloatArray, behavior: FloatArray, horizon: int
 ) -> FloatArray:
     """x_t(s,a), the probability of taking a in s at step t under behavior [1 or L, S, A]."""
+    row_start, successors, probability = outcomes
     states, actions = behavior.shape[1:]
     occupancy = np.zeros((horizon, states, actions))
     present = np.zeros(states + 1)
@@ -90,8 +96,8 @@ def forward_occupancy(
                     continue
                 occupancy[t, s, a] = taken
                 p = s * actions + a
-                for o in range(outcomes.row_start[p], outcomes.row_start[p + 1]):
-                    ahead[outcomes.successor[o]] += taken * outcomes.probability[o]
+                for o in range(row_start[p], row_start[p + 1]):
+                    ahead[successors[o]] += taken * probability[o]
         present = ahead
     return occupancy
 
@@ -111,16 +117,18 @@ def influence(
     to mu(s,a), as [S, A], and g(s,a,s') = gamma sum_t w_t(s,a) v_{t+1}(s'), the derivative with
     respect to P(s'|s,a), as [slot].
     """
+    start, layer_states = layers
+    row_start, successors, probability = outcomes
     states, actions = policy.shape
-    horizon = layers.start.size - 1
+    horizon = start.size - 1
     weight = np.zeros((states, actions))
-    gain = np.zeros(outcomes.successor.size)
+    gain = np.zeros(successors.size)
     present = np.zeros(states + 1)  # gamma^t d_t(s)
     present[:states] = initial
     ahead = np.zeros(states + 1)
     for t in range(horizon):
-        for i in range(layers.start[t], layers.start[t + 1]):
-            s = layers.states[i]
+        for i in range(start[t], start[t + 1]):
+            s = layer_states[i]
             mass = present[s]
             present[s] = 0.0
             if mass == 0.0:
@@ -131,10 +139,10 @@ def influence(
                     continue
                 weight[s, a] += w
                 p = s * actions + a
-                for o in range(outcomes.row_start[p], outcomes.row_start[p + 1]):
-                    successor = outcomes.successor[o]
+                for o in range(row_start[p], row_start[p + 1]):
+                    successor = successors[o]
                     gain[o] += discount * w * values[t + 1, successor]
-                    ahead[successor] += discount * w * outcomes.probability[o]
+                    ahead[successor] += discount * w * probability[o]
         ahead[states] = 0.0
         present, ahead = ahead, present
     return weight, gain
@@ -150,6 +158,7 @@ def pair_costs(
     known_transitions: bool,
 ) -> FloatArray:
     """C(s,a) = Var[W R + g(S') | s,a], or W^2 Var[R | s,a] where the transitions are known."""
+    row_start, _, probability = outcomes
     states, actions = weight.shape
     costs = np.zeros((states, actions))
     for s in range(states):
@@ -160,16 +169,16 @@ def pair_costs(
             cost = w * w * reward_variance[s, a]
             if not known_transitions:
                 p = s * actions + a
-                first, last = outcomes.row_start[p], outcomes.row_start[p + 1]
+                first, last = row_start[p], row_start[p + 1]
                 mean_gain = 0.0
                 for o in range(first, last):
-                    mean_gain += outcomes.probability[o] * gain[o]
+                    mean_gain += probability[o] * gain[o]
                 spread = 0.0
                 covariance = 0.0
                 for o in range(first, last):
                     centred = gain[o] - mean_gain
-                    spread += outcomes.probability[o] * centred * centred
-                    covariance += outcomes.probability[o] * centred * outcome_reward_mean[o]
+                    spread += probability[o] * centred * centred
+                    covariance += probability[o] * centred * outcome_reward_mean[o]
                 cost = max(0.0, cost + 2.0 * w * covariance + spread)
             costs[s, a] = cost
     return costs
@@ -180,15 +189,17 @@ def unvisited_mass(
     outcomes: Outcomes, initial: FloatArray, policy: FloatArray, visits: IntArray, layers: Layers
 ) -> float:
     """The probability that an episode of `policy` takes a pair that was never visited."""
+    start, layer_states = layers
+    row_start, successors, probability = outcomes
     states, actions = policy.shape
-    horizon = layers.start.size - 1
+    horizon = start.size - 1
     present = np.zeros(states + 1)
     present[:states] = initial
     ahead = np.zeros(states + 1)
     lost = 0.0
     for t in range(horizon):
-        for i in range(layers.start[t], layers.start[t + 1]):
-            s = layers.states[i]
+        for i in range(start[t], start[t + 1]):
+            s = layer_states[i]
             mass = present[s]
             present[s] = 0.0
             if mass == 0.0:
@@ -201,46 +212,40 @@ def unvisited_mass(
                     lost += taken
                     continue
                 p = s * actions + a
-                for o in range(outcomes.row_start[p], outcomes.row_start[p + 1]):
-                    ahead[outcomes.successor[o]] += taken * outcomes.probability[o]
+                for o in range(row_start[p], row_start[p + 1]):
+                    ahead[successors[o]] += taken * probability[o]
         ahead[states] = 0.0
         present, ahead = ahead, present
     return lost
 
 
-@compiled
-def proportion_scores(
+@inlined
+def proportion_score(
     outcomes: Outcomes,
     deviation: FloatArray,
     policy: FloatArray,
     normalizers: FloatArray,
     discount: float,
     state: int,
-    scores: FloatArray,
+    action: int,
 ) -> float:
-    """Theorem 1 at one state: scores[a] = sqrt(M(s,a)); returns their sum B(s).
+    """Theorem 1 at one pair: sqrt(M(s,a)) = pi sqrt(sigma^2 + gamma^2 sum_s' P(s'|s,a) B(s')^2).
 
-    M(s,a) = pi^2 (sigma^2 + gamma^2 sum_s' P(s'|s,a) B(s')^2), with sigma in `deviation` and B,
-    a zero appended for the end of the episode, in `normalizers`.
+    sigma stands in `deviation`, and B, a zero appended for the end of the episode, in
+    `normalizers`.
     """
-    actions = policy.shape[1]
-    total = 0.0
-    for a in range(actions):
-        score = 0.0
-        if policy[state, a] > 0.0:
-            p = state * actions + a
-            ahead = 0.0
-            for o in range(outcomes.row_start[p], outcomes.row_start[p + 1]):
-                ahead += outcomes.probability[o] * normalizers[outcomes.successor[o]] ** 2
-            score = policy[state, a] * np.sqrt(
-                deviation[state, a] ** 2 + discount * discount * ahead
-            )
-        scores[a] = score
-        total += score
-    return total
+    row_start, successors, probability = outcomes
+    share = policy[state, action]
+    if share == 0.0:
+        return 0.0
+    p = state * policy.shape[1] + action
+    ahead = 0.0
+    for o in range(row_start[p], row_start[p + 1]):
+        ahead += probability[o] * normalizers[successors[o]] ** 2
+    return float(share * sqrt(deviation[state, action] ** 2 + discount * discount * ahead))
 
 
-@compiled
+@compiled_in_place
 def proportion_sweeps(
     outcomes: Outcomes,
     deviation: FloatArray,
@@ -249,24 +254,30 @@ def proportion_sweeps(
     horizon: int,
     scores: FloatArray,
     normalizers: FloatArray,
+    spare: FloatArray,
 ) -> None:
     """Algorithm 2: L sweeps of Theorem 1's recursion from B = 0; fills scores [S, A] and B [S+1].
 
-    Sweeps stop early once nothing changes, as on a tree after as many sweeps as it has levels.
+    `spare` is room for another [S+1]. Sweeps stop early once nothing changes, as on a tree after
+    as many of them as it has levels.
     """
-    states = policy.shape[0]
-    updated = np.zeros(states + 1)
-    normalizers[:] = 0.0
-    row = np.empty(policy.shape[1])
+    states, actions = policy.shape
+    for s in range(states + 1):
+        normalizers[s] = 0.0
     for _ in range(horizon):
         changed = False
         for s in range(states):
-            updated[s] = proportion_scores(
-                outcomes, deviation, policy, normalizers, discount, s, row
-            )
-            changed |= updated[s] != normalizers[s]
+            total = 0.0
+            for a in range(actions):
+                total += proportion_score(outcomes, deviation, policy, normalizers, discount, s, a)
+            spare[s] = total
+            changed |= total != normalizers[s]
         if not changed:
             break
-        normalizers[:] = updated
+        for s in range(states):
+            normalizers[s] = spare[s]
     for s in range(states):
-        proportion_scores(outcomes, deviation, policy, normalizers, discount, s, scores[s])
+        for a in range(actions):
+            scores[s, a] = proportion_score(
+                outcomes, deviation, policy, normalizers, discount, s, a
+            )

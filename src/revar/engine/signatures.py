@@ -1,0 +1,68 @@
+"""The types of the compiled loop: fixed, so that rules can be passed to it as pointers."""
+
+from typing import Any, cast
+
+import numba
+import numpy as np
+from numba import boolean, float64, int64, types
+
+from revar.engine.kernel import Ledger, Log, play_run
+from revar.engine.world import World
+from revar.model.arrays import Layers, Outcomes
+from revar.strategies.rule import Memory, Path, Question, Revise, Seen
+
+
+def _tuple_type(record_class: type, *fields: Any) -> Any:
+    kinds: Any = types
+    if len(set(fields)) == 1:
+        return kinds.NamedUniTuple(fields[0], len(fields), record_class)
+    return kinds.NamedTuple(list(fields), record_class)
+
+
+_INTS, _FLOATS = int64[::1], float64[::1]
+_INT_TABLE, _FLOAT_TABLE, _FLOAT_CUBE = int64[:, ::1], float64[:, ::1], float64[:, :, ::1]
+_QUESTION = _tuple_type(Question, _FLOAT_TABLE, _FLOATS, int64, float64, int64)
+_OUTCOMES = _tuple_type(Outcomes, _INTS, _INTS, _FLOATS)
+_MEMORY = _tuple_type(Memory, _FLOAT_CUBE, _FLOATS, _FLOAT_TABLE, _FLOATS)
+REVISE_SIGNATURE = types.void(
+    _QUESTION,
+    _OUTCOMES,
+    _tuple_type(Seen, _INT_TABLE, _FLOAT_TABLE, _FLOAT_TABLE, _INTS, _FLOATS),
+    _MEMORY,
+    _FLOATS,
+    _tuple_type(Path, _INTS, _INTS),
+    int64,
+    int64,
+)
+RUN_SIGNATURE = boolean(
+    _tuple_type(World, _INTS, _INTS, _FLOATS, _FLOATS, _FLOATS, boolean, int64, _INTS, _FLOATS),
+    _QUESTION,
+    _tuple_type(Layers, _INTS, _INTS),
+    _OUTCOMES,
+    _MEMORY,
+    _FLOATS,
+    types.FunctionType(REVISE_SIGNATURE),
+    types.FunctionType(REVISE_SIGNATURE),
+    _INTS,
+    boolean,
+    boolean,
+    boolean,
+    int64,
+    int64,
+    _INTS,
+    _tuple_type(Ledger, _FLOATS, _FLOATS, _FLOATS, _INT_TABLE, _INTS),
+    _tuple_type(Log, _INTS, _INTS, _INTS, _FLOATS, _INTS, _FLOATS),
+    cast(Any, numba).typeof(np.random.default_rng(0)),
+    _INTS,
+)
+
+
+def prepare(*rules: Revise) -> None:
+    """Compile the loop and the rules for the one signature that lets rules be passed to it."""
+    for function, signature in (
+        *((rule, REVISE_SIGNATURE) for rule in rules),
+        (play_run, RUN_SIGNATURE),
+    ):
+        dispatcher = cast(Any, function)
+        if not dispatcher.signatures:
+            dispatcher.compile(signature)
