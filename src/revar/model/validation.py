@@ -47,7 +47,8 @@ def checked_episodes(episodes: Any) -> int:
 
 def checked_discount(discount: Any) -> float:
     """A discount in [0, 1]; 1 is allowed because episodes are finite."""
-    if not (isinstance(discount, Real) and 0.0 <= discount <= 1.0):
+    number = isinstance(discount, Real)
+    if not (number and 0.0 <= discount <= 1.0):
         raise InputError(f"discount is {discount!r}; it must lie in [0, 1]")
     return float(discount)
 
