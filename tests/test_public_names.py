@@ -1,5 +1,7 @@
 import ast
 import importlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,8 +46,13 @@ def test_every_public_name_leads_to_its_home(name: str) -> None:
 
 @pytest.mark.parametrize("name", revar._PACKAGES)
 def test_packages_are_loaded_when_first_used(name: str) -> None:
-    assert getattr(revar, name) is importlib.import_module(f"revar.{name}")
-    assert name in dir(revar)
+    # In a fresh interpreter: here they may have been imported by another test.
+    code = (
+        f"import sys, revar\n"
+        f"assert {name!r} in dir(revar) and 'revar.{name}' not in sys.modules\n"
+        f"assert revar.{name} is sys.modules['revar.{name}']"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_names_that_are_fixed_are_there() -> None:

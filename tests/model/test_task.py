@@ -24,6 +24,17 @@ def test_a_task_without_a_model_says_who_asked_for_it() -> None:
         task.known_model("the oracle")
 
 
+def test_the_model_can_be_withheld() -> None:
+    problem = problems.find("tree")()
+    task = Task.of(problem.mdp, problem.policy, episodes=5)
+    blind = task.without_model()
+    assert blind.model is None
+    assert task.model is problem.mdp
+    assert blind.policy is task.policy
+    assert blind.initial is task.initial
+    assert (blind.horizon, blind.discount, blind.episodes) == (4, 1.0, 5)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
