@@ -2,6 +2,7 @@
 
 import ctypes
 import subprocess
+import sysconfig
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -9,42 +10,44 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.registry import NotMeasuredError
 from revar.engine.world import World
+from revar.model.arrays import IntArray
 from revar.model.mdp import TabularMDP
 from revar.problems import Problem
 
 
 def build() -> Any:
     """The C function, compiled with cc -O3 against NumPy's random library."""
-    numpy_folder = Path(np.__file__).parent
     source = Path(__file__).with_name("on_policy.c")
-    library = Path(tempfile.mkdtemp(prefix="revar-bench-")) / "on_policy.so"
-    command = [
-        "cc",
-        "-O3",
-        "-shared",
-        "-fPIC",
-        f"-I{np.get_include()}",
-        f"-I{_python_headers()}",
-        str(source),
-        str(numpy_folder / "random" / "lib" / "libnpyrandom.a"),
-        "-lm",
-        "-o",
-        str(library),
-    ]
-    subprocess.run(command, check=True)
-    return ctypes.CDLL(str(library)).on_policy
-
-
-def _python_headers() -> str:
-    import sysconfig  # noqa: PLC0415 - only the compiler needs it
-
-    return sysconfig.get_paths()["include"]
+    random_library = Path(np.__file__).parent / "random" / "lib" / "libnpyrandom.a"
+    with tempfile.TemporaryDirectory(prefix="revar-bench-") as folder:
+        library = Path(folder) / "on_policy.so"
+        command = [
+            "cc",
+            "-O3",
+            "-shared",
+            "-fPIC",
+            f"-I{np.get_include()}",
+            f"-I{sysconfig.get_paths()['include']}",
+            str(source),
+            str(random_library),
+            "-lm",
+            "-o",
+            str(library),
+        ]
+        try:
+            subprocess.run(command, check=True, capture_output=True, text=True)
+        except FileNotFoundError:
+            raise NotMeasuredError("there is no C compiler (cc)") from None
+        except subprocess.CalledProcessError as error:
+            raise NotMeasuredError(f"cc failed: {error.stderr.strip()}") from None
+        return ctypes.CDLL(str(library)).on_policy
 
 
 def on_policy_run(
     function: Any, problem: Problem, episodes: int
-) -> Callable[[np.random.Generator], np.ndarray[Any, Any]]:
+) -> Callable[[np.random.Generator], IntArray]:
     """A function that plays one run from a stream and returns its visits [S, A]."""
     mdp: TabularMDP = problem.mdp
     world = World.of(mdp)
@@ -53,7 +56,7 @@ def on_policy_run(
     if starts.size != 1 or world.by_outcome or mdp.reward_law != "normal":
         raise ValueError("the C loop plays one start state and normal rewards only")
 
-    def play(rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    def play(rng: np.random.Generator) -> IntArray:
         pairs, slots = mdp.states * mdp.actions, world.successor.size
         visits = np.zeros(pairs, dtype=np.int64)
         mean, squares = np.zeros(pairs), np.zeros(pairs)

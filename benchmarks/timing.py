@@ -1,0 +1,55 @@
+"""Timing that a busy machine disturbs least: long enough, in turns, best of several."""
+
+from collections.abc import Callable
+from time import perf_counter
+
+# A measurement shorter than this is mostly noise.
+LEAST_SECONDS = 0.25
+REPEATS = 15
+
+# Work of a given size: a number of runs or of episodes.
+Work = Callable[[int], object]
+
+
+def best_per_unit(*works: Work, start: int = 1, repeats: int = REPEATS) -> list[float]:
+    """Seconds per unit of each work, the best of `repeats` rounds in which they take turns.
+
+    Each is first done once unmeasured (compilation, caches), then at growing sizes until it takes
+    LEAST_SECONDS; the size found is what the rounds repeat.
+    """
+    sizes = [_long_enough(work, start) for work in works]
+    best = [float("inf")] * len(works)
+    for _ in range(repeats):
+        for i, (work, size) in enumerate(zip(works, sizes, strict=True)):
+            best[i] = min(best[i], _seconds(work, size) / size)
+    return best
+
+
+def best_marginal(*works: Work, small: int, large: int, repeats: int = REPEATS) -> list[float]:
+    """Seconds per unit between the sizes `small` and `large`: what does not grow cancels out.
+
+    The best time of each size is taken before the difference, so that one disturbed repetition
+    does not matter.
+    """
+    best = [[float("inf"), float("inf")] for _ in works]
+    for work in works:
+        work(small)
+    for _ in range(repeats):
+        for i, work in enumerate(works):
+            for j, size in enumerate((small, large)):
+                best[i][j] = min(best[i][j], _seconds(work, size))
+    return [(long - short) / (large - small) for short, long in best]
+
+
+def _long_enough(work: Work, size: int) -> int:
+    work(size)
+    while (taken := _seconds(work, size)) < LEAST_SECONDS:
+        # Aim a little above, and never more than tenfold: a first estimate may be far off.
+        size = int(size * min(10.0, 1.2 * LEAST_SECONDS / taken)) + 1
+    return size
+
+
+def _seconds(work: Work, size: int) -> float:
+    before = perf_counter()
+    work(size)
+    return perf_counter() - before
