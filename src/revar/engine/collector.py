@@ -2,10 +2,12 @@
 
 import numpy as np
 
+from revar.errors import InputError
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
-from revar.strategies.selection import choose
-from revar.strategies.strategy import Plan, Strategy
+from revar.model.validation import SUM_TOLERANCE
+from revar.strategies.selection import Selection, choose
+from revar.strategies.strategy import Plan, Strategy, made_plan
 
 
 class Collector:
@@ -37,11 +39,21 @@ class Collector:
     def act(self, state: int) -> tuple[int, float]:
         """The action to take in `state`, and its propensity (NaN if it was not sampled)."""
         plan = self._current_plan()
+        table = min(self._step, plan.scores.shape[0] - 1)
+        if plan.selection is Selection.SAMPLE:
+            total = float(plan.scores[table, state].sum())
+            if abs(total - 1.0) > SUM_TOLERANCE:
+                raise InputError(
+                    f"strategy {self.strategy.id!r} gives the actions of state {state} "
+                    f"probabilities that sum to {total:.12g}; they must sum to 1"
+                )
+        elif not self.task.policy[state].any():
+            raise InputError(f"the target policy takes no action in state {state}")
         return choose(
             int(plan.selection),
             plan.visits_first,
             plan.scores,
-            min(self._step, plan.scores.shape[0] - 1),
+            table,
             state,
             self.task.policy,
             self.statistics.visits,
@@ -60,6 +72,6 @@ class Collector:
     def _current_plan(self) -> Plan:
         plan = self._plan
         if plan is None or (plan.lasts is not None and self._episodes_planned >= plan.lasts):
-            plan = self.strategy.plan(self.task, self.statistics)
+            plan = made_plan(self.strategy, self.task, self.statistics)
             self._plan, self._episodes_planned = plan, 0
         return plan

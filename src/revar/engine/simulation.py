@@ -18,13 +18,14 @@ from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.estimator import Estimate, Estimator, find_estimator
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.mdp import TabularMDP
+from revar.model.policy import checked_behavior
 from revar.model.reachability import reachable_layers
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset
 from revar.strategies.rule import CompiledRule, Memory, Question, leave
 from revar.strategies.selection import Selection
-from revar.strategies.strategy import Plan, Strategy, find_strategy, shown_to
+from revar.strategies.strategy import Plan, Strategy, find_strategy, made_plan, shown_to
 from revar.theory.values import policy_value
 
 
@@ -118,7 +119,10 @@ class _Job:
         checkpoints: ArrayLike | None,
         keep_episodes: bool,
     ) -> "_Job":
-        plan = strategy.plan(shown_to(strategy, task), VisitStatistics(mdp.states, mdp.actions))
+        shown = shown_to(strategy, task)
+        plan = made_plan(strategy, shown, VisitStatistics(mdp.states, mdp.actions))
+        if plan.selection is Selection.SAMPLE:
+            checked_behavior(mdp, plan.scores if len(plan.scores) > 1 else plan.scores[0])
         if estimator.needs_episodes and plan.selection is not Selection.SAMPLE:
             raise InputError(
                 f"estimator {estimator.id!r} needs the probability of every action, and strategy "
@@ -178,7 +182,7 @@ def _compiled_rule(job: _Job) -> CompiledRule | None:
     )
     if rule is None and job.plan.lasts is None:
         nothing = np.zeros((1, 1))
-        memory = Memory(np.ascontiguousarray(job.plan.scores), np.zeros(0), nothing, np.zeros(0))
+        memory = Memory(job.plan.scores, np.zeros(0), nothing, np.zeros(0))
         rule = CompiledRule(memory, np.zeros(0))
     return rule
 

@@ -4,10 +4,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
+from revar.model.validation import as_floats
 from revar.registry import Registry
 from revar.strategies.rule import CompiledRule
 from revar.strategies.selection import Selection
@@ -26,11 +29,22 @@ class Plan:
     visits_first: int = 1  # tracked actions with fewer visits than this go first
 
     def __post_init__(self) -> None:
-        if self.scores.ndim != 3:
+        scores = np.ascontiguousarray(as_floats(self.scores, "scores of a plan"))
+        object.__setattr__(self, "scores", scores)
+        if scores.ndim != 3:
             raise InputError(
-                f"the scores of a plan have shape {self.scores.shape}; they must be "
+                f"scores of a plan have shape {scores.shape}; they must be "
                 f"[1 or horizon, states, actions]"
             )
+        bad = ~np.isfinite(scores) | (scores < 0)
+        if bad.any():
+            step, state, action = (int(i) for i in np.argwhere(bad)[0])
+            raise InputError(
+                f"the score of state {state}, action {action} at step {step} of a plan is "
+                f"{scores[step, state, action]:g}; scores must be finite and not negative"
+            )
+        if not isinstance(self.selection, Selection):
+            raise InputError(f"selection of a plan is {self.selection!r}; it must be a Selection")
 
 
 class Strategy(ABC):
@@ -70,6 +84,19 @@ def find_strategy(strategy: str | Strategy) -> Strategy:
             f"or a Strategy"
         )
     return strategy
+
+
+def made_plan(strategy: Strategy, task: Task, statistics: VisitStatistics) -> Plan:
+    """The strategy's plan, or an error where its scores do not fit the task."""
+    plan = strategy.plan(task, statistics)
+    steps, *table = plan.scores.shape
+    if steps not in (1, task.horizon) or table != [task.states, task.actions]:
+        raise InputError(
+            f"strategy {strategy.id!r} plans scores of shape {plan.scores.shape}; they must be "
+            f"[1 or horizon, states, actions] = "
+            f"[1 or {task.horizon}, {task.states}, {task.actions}]"
+        )
+    return plan
 
 
 def shown_to(strategy: Strategy, task: Task) -> Task:
