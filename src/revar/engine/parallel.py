@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from revar.errors import InputError
 from revar.model.arrays import IntArray
 
 # (episodes played so far, episodes in all)
@@ -27,7 +26,7 @@ def drive(
     finished: IntArray,
     episodes: int,
     *,
-    threads: int | None,
+    threads: int,
     progress: Progress | None,
     stop: IntArray,
 ) -> IntArray:
@@ -37,9 +36,6 @@ def drive(
     the wish to see what is there; any other error stops the runs and is raised.
     """
     runs = finished.shape[0]
-    count = available_threads() if threads is None else threads
-    if count < 1:
-        raise InputError(f"threads is {threads}; it must be at least 1")
     ended = np.zeros(runs, dtype=bool)
     errors: list[BaseException] = []
     tickets = itertools.count()
@@ -54,7 +50,7 @@ def drive(
 
     workers = [
         threading.Thread(target=work, name=f"revar-{i}", daemon=True)
-        for i in range(min(count, runs))
+        for i in range(min(threads, runs))
     ]
 
     def wait() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from revar.engine import plain
 from revar.engine.kernel import Ledger, Log, play_run
-from revar.engine.parallel import Progress, drive
+from revar.engine.parallel import Progress, available_threads, drive
 from revar.engine.result import SimulationResult, log_spaced
 from revar.engine.signatures import prepare
 from revar.engine.world import World
@@ -23,6 +24,7 @@ from revar.model.reachability import reachable_layers
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset
+from revar.model.validation import as_floats, checked_count, checked_episodes
 from revar.strategies.rule import CompiledRule, Memory, Question, leave
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, find_strategy, made_plan, shown_to
@@ -54,10 +56,13 @@ def simulate(
 
     `compiled` False plays in plain Python, as strategies without a compiled rule always do.
     """
+    if not isinstance(mdp, TabularMDP):
+        raise InputError(f"mdp is {mdp!r}; it must be a TabularMDP")
     collector = find_strategy(strategy)
     estimates_by = find_estimator(estimator)
-    if runs < 1:
-        raise InputError(f"runs is {runs}; at least 1 run is needed")
+    runs, episodes = checked_count(runs, "runs"), checked_episodes(episodes)
+    threads = available_threads() if threads is None else checked_count(threads, "threads")
+    _check_seed(seed)
     task = Task.of(mdp, policy, episodes=episodes)
     job = _Job.of(mdp, task, collector, estimates_by, seed, runs, checkpoints, keep_episodes)
     rule = _compiled_rule(job) if compiled is not False else None
@@ -160,17 +165,22 @@ class _Job:
             self.unvisited[run, checkpoint] = estimate.unvisited_probability
 
 
+def _check_seed(seed: Any) -> None:
+    if not isinstance(seed, Integral) or seed < 0:
+        raise InputError(f"seed is {seed!r}; it must be a whole number of at least 0")
+
+
 def _checked_checkpoints(checkpoints: ArrayLike | None, episodes: int) -> IntArray:
     if checkpoints is None:
         return log_spaced(episodes)
-    points = np.atleast_1d(np.asarray(checkpoints))
-    whole = points.astype(np.int64)
-    if points.ndim != 1 or points.size == 0 or np.any(points != whole):
+    points = np.atleast_1d(as_floats(checkpoints, "checkpoints"))
+    if points.ndim != 1 or points.size == 0 or not np.all(np.floor(points) == points):
         raise InputError(f"checkpoints must be whole numbers of episodes; got {checkpoints!r}")
+    whole = points.clip(-1, episodes + 1).astype(np.int64)
     if np.any(np.diff(whole) <= 0) or whole[0] < 1 or whole[-1] > episodes:
         raise InputError(
             f"checkpoints must increase from at least 1 to at most episodes = {episodes}; "
-            f"got {whole.tolist()}"
+            f"got {checkpoints!r}"
         )
     return whole
 

@@ -60,7 +60,14 @@ estimators: Registry[type[Estimator]] = Registry("estimator", "revar.estimators"
 
 def find_estimator(estimator: str | Estimator) -> Estimator:
     """The estimator itself, or the one of that id with its defaults."""
-    return estimators.find(estimator)() if isinstance(estimator, str) else estimator
+    if isinstance(estimator, str):
+        return estimators.find(estimator)()
+    if not isinstance(estimator, Estimator):
+        raise InputError(
+            f"estimator is {estimator!r}; it must be an id (one of {', '.join(estimators.ids())}) "
+            f"or an Estimator"
+        )
+    return estimator
 
 
 def episodes_of(data: Dataset | VisitStatistics, task: Task, asker: str) -> Dataset:

@@ -37,12 +37,12 @@ def as_floats(values: Any, name: str) -> FloatArray:
 
 def checked_horizon(horizon: Any) -> int:
     """A whole number of steps, at least 1."""
-    return _checked_count(horizon, "horizon")
+    return checked_count(horizon, "horizon")
 
 
 def checked_episodes(episodes: Any) -> int:
     """A whole number of episodes, at least 1."""
-    return _checked_count(episodes, "episodes")
+    return checked_count(episodes, "episodes")
 
 
 def checked_discount(discount: Any) -> float:
@@ -53,7 +53,8 @@ def checked_discount(discount: Any) -> float:
     return float(discount)
 
 
-def _checked_count(value: Any, name: str) -> int:
+def checked_count(value: Any, name: str) -> int:
+    """A whole number of at least 1."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not (number and 1 <= value < inf and int(value) == value):
         raise InputError(f"{name} is {value!r}; it must be a whole number of at least 1")

@@ -11,6 +11,7 @@ from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray, Outcomes
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
+from revar.model.validation import checked_count
 from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, strategies
@@ -47,10 +48,9 @@ class ReducedVariance(Strategy):
             raise InputError(
                 f"failure_probability is {self.failure_probability}; it must lie between 0 and 1"
             )
-        if self.replan_every < 1:
-            raise InputError(f"replan_every is {self.replan_every}; it must be at least 1")
-        if self.initial_visits is not None and self.initial_visits < 1:
-            raise InputError(f"initial_visits is {self.initial_visits}; it must be at least 1")
+        checked_count(self.replan_every, "replan_every")
+        if self.initial_visits is not None:
+            checked_count(self.initial_visits, "initial_visits")
 
     @property
     def needs_model(self) -> bool:
