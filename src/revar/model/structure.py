@@ -71,8 +71,7 @@ def _first_cut(
 def _first_shared(outcomes: Outcomes, layers: Layers, actions: int, states: int) -> str | None:
     """A state that two state-action pairs lead to, within the horizon."""
     within = np.zeros(states, dtype=bool)
-    # What follows the last step is never occupied, so its pairs are nobody's parents.
-    within[layers.states[: layers.start[-2]]] = True
+    within[layers.states] = True
     pair_of = np.repeat(np.arange(states * actions), np.diff(outcomes.row_start))
     edges = within[pair_of // actions] & (outcomes.successor < states)
     successor, pair = outcomes.successor[edges], pair_of[edges]
