@@ -57,12 +57,21 @@ RUN_SIGNATURE = boolean(
 )
 
 
-def prepare(*rules: Revise) -> None:
-    """Compile the loop and the rules for the one signature that lets rules be passed to it."""
-    for function, signature in (
-        *((rule, REVISE_SIGNATURE) for rule in rules),
-        (play_run, RUN_SIGNATURE),
-    ):
-        dispatcher = cast(Any, function)
-        if not dispatcher.signatures:
-            dispatcher.compile(signature)
+def pointer_to(rule: Revise) -> Any:
+    """The rule as a pointer that the loop takes.
+
+    Given the rule itself, numba would compile the loop anew for it, in every process.
+    """
+    return types.CompileResultWAP(_compiled_for(rule, REVISE_SIGNATURE))
+
+
+def prepare() -> None:
+    """Compile the loop for the one signature that takes rules as pointers."""
+    _compiled_for(play_run, RUN_SIGNATURE)
+
+
+def _compiled_for(function: Any, signature: Any) -> Any:
+    dispatcher = cast(Any, function)
+    if signature.args not in dispatcher.overloads:
+        dispatcher.compile(signature)
+    return dispatcher.overloads[signature.args]

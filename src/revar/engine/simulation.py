@@ -12,7 +12,7 @@ from revar.engine import plain
 from revar.engine.kernel import Ledger, Log, play_run
 from revar.engine.parallel import Progress, available_threads, drive
 from revar.engine.result import SimulationResult, log_spaced
-from revar.engine.signatures import prepare
+from revar.engine.signatures import pointer_to, prepare
 from revar.engine.world import World
 from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
@@ -199,7 +199,8 @@ def _compiled_rule(job: _Job) -> CompiledRule | None:
 
 def _compiled_play(job: _Job, rule: CompiledRule) -> Callable[[int], bool]:
     mdp, task = job.mdp, job.task
-    prepare(rule.on_step, rule.on_episode)
+    prepare()
+    on_step, on_episode = pointer_to(rule.on_step), pointer_to(rule.on_episode)
     world = World.of(mdp)
     episodes = task.episodes or 0
     question = Question(task.policy, mdp._initial, mdp.horizon, mdp.discount, episodes)
@@ -218,8 +219,8 @@ def _compiled_play(job: _Job, rule: CompiledRule) -> Callable[[int], bool]:
             mdp._outcomes,
             rule.memory,
             rule.parameters,
-            rule.on_step,
-            rule.on_episode,
+            on_step,
+            on_episode,
             revises,
             rule.known_transitions,
             known,
