@@ -43,8 +43,10 @@ class Log(NamedTuple):
     propensities: FloatArray  # [step]
 
 
-# How many episodes are played between two looks at `stop`, at most.
+# How many episodes are played between two looks at `stop`, at most; and how many times, at most,
+# all pairs may be swept at all steps in between, as a rule that plans after every episode does.
 PATIENCE = 256
+SWEPT_PAIRS = 1_000_000
 
 
 @compiled_in_place
@@ -214,12 +216,13 @@ def play_run(
     path = Path(
         np.zeros(question.horizon, dtype=np.int64), np.zeros(question.horizon, dtype=np.int64)
     )
+    patience = min(PATIENCE, max(1, SWEPT_PAIRS // (states * actions * question.horizon)))
     episode = 0
     checkpoint = 0
     while episode < question.episodes:
         if stop[0] != 0:
             return False
-        pause = min(question.episodes, episode + PATIENCE)
+        pause = min(question.episodes, episode + patience)
         if checkpoint < checkpoints.size:
             pause = min(pause, checkpoints[checkpoint])
         _play(

@@ -14,6 +14,9 @@ Progress = Callable[[int, int], None]
 
 # How often the waiting thread looks at progress and at Ctrl-C.
 POLL_SECONDS = 0.1
+# How long a stopped run may take to end. One that takes longer (a slow plan or estimate in plain
+# Python) is left behind: it ends at its next look at `stop`, and nothing it writes is read.
+PARTING_SECONDS = 0.5
 
 
 def available_threads() -> int:
@@ -57,8 +60,12 @@ def drive(
         for worker in workers:
             while worker.is_alive():
                 worker.join(POLL_SECONDS)
-                if progress is not None:
-                    progress(int(finished.sum()), runs * episodes)
+                report()
+        report()
+
+    def report() -> None:
+        if progress is not None:
+            progress(int(finished.sum()), runs * episodes)
 
     for worker in workers:
         worker.start()
@@ -70,7 +77,7 @@ def drive(
         if any(worker.is_alive() for worker in workers):
             stop[0] = 1
         for worker in workers:
-            worker.join()
+            worker.join(PARTING_SECONDS / len(workers))
     if errors:
         raise errors[0]
     return np.flatnonzero(ended)

@@ -243,6 +243,8 @@ def _compiled_play(job: _Job, rule: CompiledRule) -> Callable[[int], bool]:
             dataset = _dataset(log, mdp.states)
             if not in_kernel:
                 for i, count in enumerate(job.checkpoints.tolist()):
+                    if job.stop[0] != 0:
+                        return False
                     if count >= job.estimator.least_episodes:
                         job.write(run, i, job.estimator.estimate(task, dataset.head(count)))
             if job.keep_episodes:
