@@ -44,13 +44,18 @@ class SimulationResult:
 
     def coverage(self, confidence: float = 0.95) -> FloatArray:
         """The share of runs whose interval holds the true value, [checkpoint]."""
+        if not 0.0 < confidence < 1.0:
+            raise InputError(f"confidence is {confidence}; it must lie between 0 and 1")
         reach = NormalDist().inv_cdf(0.5 + confidence / 2.0) * self.standard_errors
-        return np.asarray((np.abs(self.estimates - self.true_value) <= reach).mean(axis=0))
+        return np.asarray((np.abs(self._errors()) <= reach).mean(axis=0))
 
     def _squared_errors(self) -> FloatArray:
+        return self._errors() ** 2
+
+    def _errors(self) -> FloatArray:
         if self.runs == 0:
             raise InputError("no run was finished: there is no error to speak of")
-        return (self.estimates - self.true_value) ** 2
+        return self.estimates - self.true_value
 
 
 def log_spaced(episodes: int, per_decade: int = 8) -> IntArray:
