@@ -1,0 +1,216 @@
+"""Contracts of strategies: what a plan may look like, ask for and depend on."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from revar.engine.collector import Collector
+from revar.engine.plain import play_episode
+from revar.engine.simulation import simulate
+from revar.engine.world import World
+from revar.model.reachability import reachable_layers
+from revar.model.statistics import VisitStatistics
+from revar.model.trajectory import ENDED
+from revar.problems import Problem
+from revar.strategies.selection import Selection
+from revar.strategies.strategy import Plan, Strategy, shown_to
+from revar.testing.expectations import contract, expect, expect_refusal, identical
+from revar.testing.samples import on_policy_episodes, sample_problems, statistics_of, task_of
+
+Factory = Callable[[], Strategy]
+
+EPISODES = 24
+# Plans of these kinds choose among the target policy's actions.
+WITHIN_TARGET = (Selection.SAMPLE, Selection.TRACK, Selection.LARGEST)
+
+
+class Witness(Collector):
+    """A collector that remembers which actions were asked for, and by which plan."""
+
+    def __init__(self, strategy: Strategy, problem: Problem, seed: int = 0) -> None:
+        task = shown_to(strategy, task_of(problem, EPISODES))
+        statistics = VisitStatistics.for_model(problem.mdp)
+        super().__init__(strategy, task, statistics, np.random.default_rng(seed))
+        self.asked: list[tuple[int, int, float, Plan]] = []  # state, action, propensity, plan
+
+    def act(self, state: int) -> tuple[int, float]:
+        """As a collector does."""
+        action, propensity = super().act(state)
+        if self._plan is not None:
+            self.asked.append((state, action, propensity, self._plan))
+        return action, propensity
+
+
+@contract
+def check_plans_are_valid(factory: Factory) -> None:
+    """After any number of episodes scores are finite, not negative, and of the right shape.
+
+    Where they are sampled they are probabilities, in every state that the target policy reaches.
+    """
+    strategy = factory()
+    for problem in sample_problems():
+        witness = Witness(strategy, problem)
+        world = World.of(problem.mdp)
+        for episode in range(EPISODES):
+            plan = strategy.plan(witness.task, witness.statistics)
+            _expect_valid(plan, problem, f"the plan of {strategy!r} after {episode} episodes")
+            play_episode(witness, world, problem.mdp.horizon)
+
+
+@contract
+def check_asks_only_for_what_counts(factory: Factory) -> None:
+    """Only actions that the target policy takes are asked for, by either engine.
+
+    A plan that follows shares step by step may lead elsewhere, but only where it has a share.
+    The propensity of an action is its score where it was sampled, and unknown otherwise.
+    """
+    strategy = factory()
+    for problem in sample_problems():
+        witness = Witness(strategy, problem)
+        world = World.of(problem.mdp)
+        for _ in range(EPISODES):
+            play_episode(witness, world, problem.mdp.horizon)
+        shares = np.zeros(problem.policy.shape, dtype=bool)
+        for state, action, propensity, plan in witness.asked:
+            pair = f"state {state}, action {action} of {problem.name}"
+            within = plan.selection in WITHIN_TARGET
+            shares |= np.any(plan.scores > 0, axis=0) & (not within)
+            expect(
+                problem.policy[state, action] > 0 or shares[state, action],
+                f"{strategy!r} asks for {pair}, which the target policy never takes",
+            )
+            sampled = plan.selection is Selection.SAMPLE
+            expect(
+                propensity in plan.scores[:, state, action] if sampled else np.isnan(propensity),
+                f"{strategy!r} gives {pair} the propensity {propensity}",
+            )
+        visits = simulate(problem.mdp, problem.policy, strategy, episodes=EPISODES, runs=3).visits
+        outside = (problem.policy == 0) & ~shares
+        expect(
+            not visits[:, outside].any(),
+            f"{strategy!r} visits pairs of {problem.name} that the target policy never takes",
+        )
+
+
+@contract
+def check_bad_rewards_are_refused(factory: Factory) -> None:
+    """A reward that is not a number is refused; what was recorded before stays, and goes on."""
+    strategy = factory()
+    for problem in sample_problems():
+        witness = Witness(strategy, problem)
+        world = World.of(problem.mdp)
+        for _ in range(3):
+            play_episode(witness, world, problem.mdp.horizon)
+        state = int(np.flatnonzero(problem.mdp.initial)[0])
+        witness.begin(state)
+        action, _ = witness.act(state)
+        before = _snapshot(witness.statistics)
+        for reward in (float("nan"), float("inf")):
+            with expect_refusal(f"a reward of {reward} under {strategy!r}"):
+                witness.observe(state, action, reward, ENDED)
+            expect(
+                all(map(identical, before, _snapshot(witness.statistics))),
+                f"a refused reward of {reward} changed the statistics under {strategy!r}",
+            )
+        witness.observe(state, action, 1.0, ENDED)
+        witness.end()
+        play_episode(witness, world, problem.mdp.horizon)
+        expect(
+            witness.statistics.episodes == 5,
+            f"collection with {strategy!r} does not go on after a refused reward",
+        )
+
+
+@contract
+def check_planning_has_no_memory(factory: Factory) -> None:
+    """A plan follows from the statistics alone, and planning changes nothing."""
+    strategy = factory()
+    for problem in sample_problems():
+        task = shown_to(strategy, task_of(problem, EPISODES))
+        data = on_policy_episodes(problem, EPISODES)
+        early, late = statistics_of(problem, data.head(5)), statistics_of(problem, data)
+        before = _snapshot(early), task.policy.copy()
+        first = strategy.plan(task, early)
+        first_scores = first.scores.copy()
+        strategy.plan(task, late)
+        for planner in (strategy, factory()):
+            again = planner.plan(task, early)
+            expect(
+                identical(first_scores, again.scores)
+                and (first.selection, first.lasts, first.visits_first)
+                == (again.selection, again.lasts, again.visits_first),
+                f"{strategy!r} plans differently from the same statistics on {problem.name}",
+            )
+        expect(
+            identical(first_scores, first.scores),
+            f"a plan of {strategy!r} changes when the next one is made",
+        )
+        expect(
+            all(map(identical, before[0], _snapshot(early))) and identical(before[1], task.policy),
+            f"planning with {strategy!r} changes the statistics or the task",
+        )
+    expect(strategy == factory(), f"{strategy!r} is changed by planning")
+
+
+@contract
+def check_only_oracles_see_the_model(factory: Factory) -> None:
+    """Without the model an oracle refuses, and any other strategy plans as it does with it."""
+    strategy = factory()
+    for problem in sample_problems():
+        task = task_of(problem, EPISODES)
+        statistics = statistics_of(problem, on_policy_episodes(problem, EPISODES))
+        if strategy.needs_model:
+            with expect_refusal(f"{strategy!r} needs the model and plans without it"):
+                strategy.plan(task.without_model(), statistics)
+            continue
+        scores = strategy.plan(task.without_model(), statistics).scores
+        expect(
+            identical(scores, strategy.plan(task, statistics).scores),
+            f"{strategy!r} does not say that it needs the model, but uses it on {problem.name}",
+        )
+
+
+PLAN_CHECKS: tuple[Callable[[Factory], None], ...] = (
+    check_plans_are_valid,
+    check_asks_only_for_what_counts,
+    check_bad_rewards_are_refused,
+    check_planning_has_no_memory,
+    check_only_oracles_see_the_model,
+)
+
+
+def _expect_valid(plan: Plan, problem: Problem, name: str) -> None:
+    mdp, scores = problem.mdp, plan.scores
+    shapes = [(steps, mdp.states, mdp.actions) for steps in (1, mdp.horizon)]
+    expect(scores.shape in shapes, f"{name} has shape {scores.shape}, not one of {shapes}")
+    expect(np.all(np.isfinite(scores)), f"{name} has scores that are not finite")
+    expect(np.all(scores >= 0), f"{name} has negative scores")
+    expect(plan.lasts is None or plan.lasts >= 0, f"{name} lasts {plan.lasts} episodes")
+    if plan.selection is not Selection.SAMPLE:
+        return
+    layers = reachable_layers(mdp._outcomes, mdp._initial, problem.policy > 0, mdp.horizon)
+    for t in range(mdp.horizon):
+        table = scores[min(t, len(scores) - 1)]
+        for state in layers.states[layers.start[t] : layers.start[t + 1]].tolist():
+            total = float(table[state].sum())
+            expect(
+                abs(total - 1.0) < 1e-9,
+                f"{name} is sampled, but in state {state} at step {t} its scores sum to {total}",
+            )
+
+
+def _snapshot(statistics: VisitStatistics) -> tuple[Any, ...]:
+    observed = statistics.observed(statistics.states)
+    return tuple(
+        np.array(part)
+        for part in (
+            *observed.outcomes,
+            observed.visits,
+            observed.reward_mean,
+            observed.reward_squares,
+            observed.outcome_count,
+            observed.outcome_reward_mean,
+            observed.initial_count,
+        )
+    )
