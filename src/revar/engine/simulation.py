@@ -57,7 +57,7 @@ def simulate(
     `compiled` False plays in plain Python, as strategies without a compiled rule always do.
     """
     if not isinstance(mdp, TabularMDP):
-        raise InputError(f"mdp is {mdp!r}; it must be a TabularMDP")
+        raise InputError(f"mdp is a {type(mdp).__name__}; it must be a TabularMDP")
     collector = find_strategy(strategy)
     estimates_by = find_estimator(estimator)
     runs, episodes = checked_count(runs, "runs"), checked_episodes(episodes)
