@@ -57,7 +57,7 @@ def markdown(rows: list[Row], machine: dict[str, str]) -> str:
         "",
         "Written by `make bench`. Ratios compare like with like on one machine; times alone do not",
         "carry over to another. Each time is the best of several repetitions in which the two",
-        "sides take turns.",
+        "sides take turns. It is CPU time, except where threads are compared.",
         "",
         f"| {' | '.join(HEADINGS)} |",
         "|---|---:|---|---|---|",

@@ -1,7 +1,11 @@
-"""Timing that a busy machine disturbs least: long enough, in turns, best of several."""
+"""Timing that a busy machine disturbs least: long enough, in turns, best of several.
+
+Work of one thread is timed by the CPU time of this process, which other processes on the same cores
+do not add to. Where threads are compared only the clock on the wall will do.
+"""
 
 from collections.abc import Callable
-from time import perf_counter
+from time import perf_counter, process_time
 
 # A measurement shorter than this is mostly noise.
 LEAST_SECONDS = 0.25
@@ -9,19 +13,21 @@ REPEATS = 15
 
 # Work of a given size: a number of runs or of episodes.
 Work = Callable[[int], object]
+Clock = Callable[[], float]
 
 
-def best_per_unit(*works: Work, start: int = 1, repeats: int = REPEATS) -> list[float]:
+def best_per_unit(*works: Work, wall: bool = False, repeats: int = REPEATS) -> list[float]:
     """Seconds per unit of each work, the best of `repeats` rounds in which they take turns.
 
     Each is first done once unmeasured (compilation, caches), then at growing sizes until it takes
     LEAST_SECONDS; the size found is what the rounds repeat.
     """
-    sizes = [_long_enough(work, start) for work in works]
+    clock = perf_counter if wall else process_time
+    sizes = [_long_enough(work, clock) for work in works]
     best = [float("inf")] * len(works)
     for _ in range(repeats):
         for i, (work, size) in enumerate(zip(works, sizes, strict=True)):
-            best[i] = min(best[i], _seconds(work, size) / size)
+            best[i] = min(best[i], _seconds(work, size, clock) / size)
     return best
 
 
@@ -37,19 +43,20 @@ def best_marginal(*works: Work, small: int, large: int, repeats: int = REPEATS) 
     for _ in range(repeats):
         for i, work in enumerate(works):
             for j, size in enumerate((small, large)):
-                best[i][j] = min(best[i][j], _seconds(work, size))
+                best[i][j] = min(best[i][j], _seconds(work, size, process_time))
     return [(long - short) / (large - small) for short, long in best]
 
 
-def _long_enough(work: Work, size: int) -> int:
+def _long_enough(work: Work, clock: Clock) -> int:
+    size = 1
     work(size)
-    while (taken := _seconds(work, size)) < LEAST_SECONDS:
+    while (taken := _seconds(work, size, clock)) < LEAST_SECONDS:
         # Aim a little above, and never more than tenfold: a first estimate may be far off.
-        size = int(size * min(10.0, 1.2 * LEAST_SECONDS / taken)) + 1
+        size = int(size * min(10.0, 1.2 * LEAST_SECONDS / max(taken, 1e-9))) + 1
     return size
 
 
-def _seconds(work: Work, size: int) -> float:
-    before = perf_counter()
+def _seconds(work: Work, size: int, clock: Clock) -> float:
+    before = clock()
     work(size)
-    return perf_counter() - before
+    return clock() - before
