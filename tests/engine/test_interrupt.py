@@ -15,11 +15,13 @@ from revar.errors import InputError
 from revar.problems import problems
 
 SCRIPT = """
-import json, time
+import json, signal, time
 from dataclasses import dataclass
 import revar
 from revar.problems import problems
 from revar.strategies import OnPolicy, Plan, Selection
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it otherwise
 
 @dataclass(frozen=True)
 class Slow(OnPolicy):
