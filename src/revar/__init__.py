@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from revar.theory.bounds import regret_bound as regret_bound
     from revar.theory.costs import estimation_variance as estimation_variance
     from revar.theory.costs import one_step_costs as one_step_costs
+    from revar.theory.flow import optimal_flow as optimal_flow
     from revar.theory.proportions import oracle_mse as oracle_mse
     from revar.theory.proportions import sampling_proportions as sampling_proportions
     from revar.theory.values import occupancy as occupancy
@@ -43,6 +44,7 @@ _HOMES = {
     "regret_bound": "revar.theory.bounds",
     "estimation_variance": "revar.theory.costs",
     "one_step_costs": "revar.theory.costs",
+    "optimal_flow": "revar.theory.flow",
     "oracle_mse": "revar.theory.proportions",
     "sampling_proportions": "revar.theory.proportions",
     "occupancy": "revar.theory.values",

@@ -34,13 +34,14 @@ class Collector:
     def begin(self, state: int) -> None:
         """An episode begins in `state`."""
         self._step = 0
+        self._current_plan()  # from finished episodes, before this one counts
         self.statistics.start_episode(state)
 
     def act(self, state: int) -> tuple[int, float]:
         """The action to take in `state`, and its propensity (NaN if it was not sampled)."""
         plan = self._current_plan()
         table = min(self._step, plan.scores.shape[0] - 1)
-        if plan.selection is Selection.SAMPLE:
+        if plan.selection in (Selection.SAMPLE, Selection.FOLLOW):
             total = float(plan.scores[table, state].sum())
             if abs(total - 1.0) > SUM_TOLERANCE:
                 raise InputError(
@@ -49,7 +50,7 @@ class Collector:
                 )
         elif not self.task.policy[state].any():
             raise InputError(f"the target policy takes no action in state {state}")
-        return choose(
+        action, propensity = choose(
             int(plan.selection),
             plan.visits_first,
             plan.scores,
@@ -57,8 +58,12 @@ class Collector:
             state,
             self.task.policy,
             self.statistics.visits,
+            self._taken,
             self.rng,
         )
+        if plan.selection is Selection.FOLLOW:
+            self._taken[table, state, action] += 1
+        return action, propensity
 
     def observe(self, state: int, action: int, reward: float, successor: int) -> None:
         """`action` in `state` gave `reward` and led to `successor`, or ENDED."""
@@ -74,4 +79,6 @@ class Collector:
         if plan is None or (plan.lasts is not None and self._episodes_planned >= plan.lasts):
             plan = made_plan(self.strategy, self.task, self.statistics)
             self._plan, self._episodes_planned = plan, 0
+            follows = plan.selection is Selection.FOLLOW
+            self._taken = np.zeros(plan.scores.shape if follows else (0, 0, 0), dtype=np.int64)
         return plan

@@ -87,9 +87,18 @@ def _play(  # noqa: PLR0912 - the innermost loop, in one piece
                 propensity = memory.scores[table, s, a]
             else:
                 a, ties = best_action(
-                    selection, visits_first, memory.scores, table, s, question.policy, seen.visits
+                    selection,
+                    visits_first,
+                    memory.scores,
+                    table,
+                    s,
+                    question.policy,
+                    seen.visits,
+                    memory.taken,
                 )
-                if ties > 1:
+                if ties == 0:
+                    a = sampled_action(memory.scores, table, s, rng.random())
+                elif ties > 1:
                     a = tied_action(
                         selection,
                         visits_first,
@@ -98,9 +107,12 @@ def _play(  # noqa: PLR0912 - the innermost loop, in one piece
                         s,
                         question.policy,
                         seen.visits,
+                        memory.taken,
                         a,
                         int(rng.random() * ties),
                     )
+                if selection == Selection.FOLLOW:
+                    memory.taken[table, s, a] += 1
             pair = s * actions + a
             slot, last = world.row_start[pair], world.row_start[pair + 1]
             if last - slot > 1:
@@ -202,6 +214,7 @@ def play_run(
         memory_before.normalizers.copy(),
         memory_before.deviation.copy(),
         memory_before.spare.copy(),
+        memory_before.taken.copy(),
     )
     believed = Outcomes(
         outcomes.row_start,

@@ -21,9 +21,10 @@ def _tuple_type(record_class: type, *fields: Any) -> Any:
 
 _INTS, _FLOATS = int64[::1], float64[::1]
 _INT_TABLE, _FLOAT_TABLE, _FLOAT_CUBE = int64[:, ::1], float64[:, ::1], float64[:, :, ::1]
+_INT_CUBE = int64[:, :, ::1]
 _QUESTION = _tuple_type(Question, _FLOAT_TABLE, _FLOATS, int64, float64, int64)
 _OUTCOMES = _tuple_type(Outcomes, _INTS, _INTS, _FLOATS)
-_MEMORY = _tuple_type(Memory, _FLOAT_CUBE, _FLOATS, _FLOAT_TABLE, _FLOATS)
+_MEMORY = _tuple_type(Memory, _FLOAT_CUBE, _FLOATS, _FLOAT_TABLE, _FLOATS, _INT_CUBE)
 REVISE_SIGNATURE = types.void(
     _QUESTION,
     _OUTCOMES,

@@ -191,9 +191,8 @@ def _compiled_rule(job: _Job) -> CompiledRule | None:
         shown_to(job.strategy, job.task), tree=job.mdp.structure().is_tree
     )
     if rule is None and job.plan.lasts is None:
-        nothing = np.zeros((1, 1))
-        memory = Memory(job.plan.scores, np.zeros(0), nothing, np.zeros(0))
-        rule = CompiledRule(memory, np.zeros(0))
+        follows = job.plan.selection is Selection.FOLLOW
+        rule = CompiledRule(Memory.of(job.plan.scores, follows=follows), np.zeros(0))
     return rule
 
 

@@ -10,7 +10,7 @@ def reachable_layers(
     outcomes: Outcomes, initial: FloatArray, allowed: BoolArray, horizon: int
 ) -> Layers:
     """The states that can be occupied at each step when only `allowed` [S, A] actions are taken."""
-    return Layers(*_expand(outcomes, initial, allowed, horizon))
+    return Layers(*expand(outcomes, initial, allowed, horizon))
 
 
 def all_layers(states: int, horizon: int) -> Layers:
@@ -20,9 +20,10 @@ def all_layers(states: int, horizon: int) -> Layers:
 
 
 @compiled
-def _expand(
+def expand(
     outcomes: Outcomes, initial: FloatArray, allowed: BoolArray, horizon: int
 ) -> tuple[IntArray, IntArray]:
+    """`reachable_layers` for compiled callers: the two arrays of `Layers`."""
     states, actions = allowed.shape
     start = np.zeros(horizon + 1, dtype=np.int64)
     found = np.empty(max(states, 16), dtype=np.int64)
@@ -43,6 +44,8 @@ def _expand(
                     outcomes.row_start[s * actions + a], outcomes.row_start[s * actions + a + 1]
                 ):
                     successor = outcomes.successor[o]
+                    if outcomes.probability[o] == 0.0:
+                        continue
                     if successor == states or last_seen[successor] == t:
                         continue
                     last_seen[successor] = t

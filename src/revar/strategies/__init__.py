@@ -1,6 +1,8 @@
 """How data is collected: one file a strategy, each deciding from statistics alone."""
 
 from revar.strategies.cb_var import ConfidenceBoundVariance
+from revar.strategies.flow import Flow
+from revar.strategies.flow_oracle import FlowOracle
 from revar.strategies.on_policy import OnPolicy
 from revar.strategies.oracle import Oracle
 from revar.strategies.reduced_variance import ReducedVariance
@@ -10,6 +12,8 @@ from revar.strategies.uniform import Uniform
 
 __all__ = [
     "ConfidenceBoundVariance",
+    "Flow",
+    "FlowOracle",
     "OnPolicy",
     "Oracle",
     "Plan",

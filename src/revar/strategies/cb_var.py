@@ -45,8 +45,7 @@ class ConfidenceBoundVariance(Strategy):
 
     def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule:  # noqa: ARG002
         """Only the pair just visited has a new index."""
-        none = np.zeros((1, task.states, task.actions))
-        memory = Memory(none, np.zeros(0), none[0], np.zeros(0))
+        memory = Memory.of(np.zeros((1, task.states, task.actions)))
         return CompiledRule(memory, self._parameters(task), on_step=_refresh_last)
 
     def _parameters(self, task: Task) -> FloatArray:

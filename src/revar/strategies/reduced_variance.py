@@ -80,11 +80,10 @@ class ReducedVariance(Strategy):
         believed = observed.outcomes
         if self.known_transitions:
             believed = task.known_model("revar with known transitions")._outcomes
-        memory = Memory(
+        memory = Memory.of(
             np.zeros((1, task.states, task.actions)),
-            np.zeros(task.states + 1),
-            np.zeros((task.states, task.actions)),
-            np.zeros(task.states + 1),
+            normalizers=np.zeros(task.states + 1),
+            deviation=np.zeros((task.states, task.actions)),
         )
         refresh_deviations(
             observed.visits, observed.reward_squares, self._bonus(task), memory.deviation
@@ -150,7 +149,7 @@ def _replan(
 ) -> None:
     bonus, every, by_path, known = parameters
     policy, discount = question.policy, question.discount
-    scores, normalizers, deviation, spare = memory
+    scores, normalizers, deviation, spare, _ = memory
     row_start, _, probability = believed
     visits, squares, outcome_count = seen.visits, seen.reward_squares, seen.outcome_count
     states, actions = path

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from revar.compilation import compiled_in_place
 from revar.model.arrays import FloatArray, IntArray, Outcomes
 
@@ -40,6 +42,26 @@ class Memory(NamedTuple):
     normalizers: FloatArray  # [S + 1]
     deviation: FloatArray  # [S, A]
     spare: FloatArray  # [S + 1] scratch
+    taken: IntArray  # [1 or L, S, A] actions taken under the plan, where shares are followed
+
+    @classmethod
+    def of(
+        cls,
+        scores: FloatArray,
+        *,
+        follows: bool = False,
+        normalizers: FloatArray | None = None,
+        deviation: FloatArray | None = None,
+    ) -> "Memory":
+        """The plan's scores, with room only for what the rule uses."""
+        nothing = np.zeros(0)
+        return cls(
+            scores,
+            nothing if normalizers is None else normalizers,
+            np.zeros((0, 0)) if deviation is None else deviation,
+            nothing if normalizers is None else np.zeros(normalizers.size),
+            np.zeros(scores.shape if follows else (0, 0, 0), dtype=np.int64),
+        )
 
 
 class Path(NamedTuple):

@@ -21,6 +21,7 @@ class Selection(IntEnum):
     SAMPLE = 0  # probabilities to draw the action from
     TRACK = 1  # shares to be matched: the largest score / visits
     LARGEST = 2  # an index: the largest score
+    FOLLOW = 3  # shares to be matched step by step: the largest score * (n + 1) - taken
 
 
 @inlined
@@ -46,20 +47,30 @@ def best_action(
     state: int,
     policy: FloatArray,
     visits: IntArray,
+    taken: IntArray,
 ) -> tuple[int, int]:
-    """The first of the target policy's best actions in `state`, and how many are equally good."""
-    best = -1.0
+    """The first of the best actions in `state`, and how many are equally good.
+
+    None (0) means that the action is to be drawn from the scores: shares are followed here for
+    the first time. `taken` [table, S, A] holds how often each action was taken under the plan in
+    force; it is looked at only where shares are followed.
+    """
+    total = _times(selection, taken, table, state)
+    best = -np.inf
     action = -1
     ties = 0
     for a in range(policy.shape[1]):
-        if policy[state, a] > 0.0:
-            merit = _merit(selection, visits_first, scores[table, state, a], visits[state, a])
-            if merit > best:
-                best = merit
-                action = a
-                ties = 1
-            elif merit == best:
-                ties += 1
+        merit = _merit(
+            selection, visits_first, scores, table, state, a, policy, visits, taken, total
+        )
+        if merit > best:
+            best = merit
+            action = a
+            ties = 1
+        elif merit == best:
+            ties += 1
+    if selection == Selection.FOLLOW and total == 0 and best <= 1.0:
+        ties = 0
     return action, ties
 
 
@@ -72,16 +83,20 @@ def tied_action(
     state: int,
     policy: FloatArray,
     visits: IntArray,
+    taken: IntArray,
     first: int,
     place: int,
 ) -> int:
     """Number `place`, from 0, of the actions in `state` that are as good as action `first`."""
-    merit = _merit(selection, visits_first, scores[table, state, first], visits[state, first])
+    total = _times(selection, taken, table, state)
+    best = _merit(
+        selection, visits_first, scores, table, state, first, policy, visits, taken, total
+    )
     for a in range(first, policy.shape[1]):
-        if (
-            policy[state, a] > 0.0
-            and _merit(selection, visits_first, scores[table, state, a], visits[state, a]) == merit
-        ):
+        merit = _merit(
+            selection, visits_first, scores, table, state, a, policy, visits, taken, total
+        )
+        if merit == best:
             if place == 0:
                 return a
             place -= 1
@@ -89,11 +104,44 @@ def tied_action(
 
 
 @inlined
-def _merit(selection: int, visits_first: int, score: float, visits: int) -> float:
-    """Actions with fewer than `visits_first` visits go first, the least visited before the rest."""
-    if visits < visits_first:
-        return np.inf if visits == 0 else HUGE / visits
-    return score / visits if selection == Selection.TRACK else score
+def _times(selection: int, taken: IntArray, table: int, state: int) -> int:
+    """How often the plan in force was asked at this step and state, where that matters."""
+    total = 0
+    if selection == Selection.FOLLOW:
+        for a in range(taken.shape[2]):
+            total += taken[table, state, a]
+    return total
+
+
+@inlined
+def _merit(
+    selection: int,
+    visits_first: int,
+    scores: FloatArray,
+    table: int,
+    state: int,
+    action: int,
+    policy: FloatArray,
+    visits: IntArray,
+    taken: IntArray,
+    total: int,
+) -> float:
+    """How good an action is; minus infinity for one that is not to be taken.
+
+    The target policy's actions with fewer than `visits_first` visits go first, the least visited
+    before the others. Shares that are followed may lie on other actions too.
+    """
+    count = visits[state, action]
+    score = scores[table, state, action]
+    if policy[state, action] > 0.0 and count < visits_first:
+        return np.inf if count == 0 else HUGE / count
+    if selection == Selection.FOLLOW:
+        if score == 0.0:
+            return -np.inf
+        return float(score * (total + 1) - taken[table, state, action])
+    if policy[state, action] == 0.0:
+        return -np.inf
+    return float(score / count) if selection == Selection.TRACK else float(score)
 
 
 def choose(
@@ -104,18 +152,20 @@ def choose(
     state: int,
     policy: FloatArray,
     visits: IntArray,
+    taken: IntArray,
     rng: np.random.Generator,
 ) -> tuple[int, float]:
     """The action in `state` by scores[table], and its propensity: NaN unless it was sampled.
 
-    Tracked actions come from the target policy's support; `rng` breaks ties between them, and is
-    used only where there is one.
+    `rng` breaks ties between the best actions, and is used only where there is one.
     """
     if selection == Selection.SAMPLE:
         action = int(sampled_action(scores, table, state, rng.random()))
         return action, float(scores[table, state, action])
-    rows = (selection, visits_first, scores, table, state, policy, visits)
+    rows = (selection, visits_first, scores, table, state, policy, visits, taken)
     action, ties = best_action(*rows)
-    if ties > 1:
+    if ties == 0:
+        action = sampled_action(scores, table, state, rng.random())
+    elif ties > 1:
         action = tied_action(*rows, action, int(rng.random() * ties))
     return int(action), np.nan

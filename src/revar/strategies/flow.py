@@ -1,0 +1,247 @@
+"""Flow: estimate what every visit is worth, and plan the remaining episodes accordingly."""
+
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import ClassVar
+
+import numpy as np
+
+from revar.compilation import compiled
+from revar.errors import InputError
+from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
+from revar.model.reachability import expand
+from revar.model.statistics import VisitStatistics
+from revar.model.task import Task
+from revar.strategies.reduced_variance import refresh_frequencies
+from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen
+from revar.strategies.selection import Selection
+from revar.strategies.strategy import Plan, Strategy, strategies
+from revar.theory.flow_steps import accelerated_sweeps
+from revar.theory.recursions import backward_values, influence, pair_costs
+
+# Chosen by the study in docs/flow.md; none of them has a unit, so that multiplying all rewards
+# by a number changes no decision.
+GROWTH = 1.6  # a plan is made anew when the episodes have grown by this factor
+SWEEPS = 16  # for every plan
+PRIOR_VISITS = 4  # below so many visits the pooled reward variance fills in
+VARIANCE_BONUS = 1.0  # times sqrt(2 log(k+1) / (T+1)), on the standard deviation
+UNSEEN_OUTCOMES = 0.5  # times the typical variance / (T+1), for successors not seen yet
+LOOK_AHEAD = 2.0  # a plan is made for at most so many times the episodes so far
+FIRST_VISITS = 2  # every action is tried so often first: one visit shows no variance
+
+
+@strategies.register("flow")
+@dataclass(frozen=True)
+class Flow(Strategy):
+    """Follow the optimal flow of the estimated model for the episodes that are left.
+
+    Nothing needs to be known but the target policy, the horizon and the discount, and nothing is
+    to be tuned. Takes only actions that the target policy takes. `known_transitions` says that
+    the true transitions are known to strategy and estimator, so that only rewards are learned.
+    """
+
+    id: ClassVar[str] = "flow"
+    known_transitions: bool = False
+
+    @property
+    def needs_model(self) -> bool:
+        """Only where the transitions are known to it."""
+        return self.known_transitions
+
+    def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
+        """The optimal behavior for what is left, as far as the statistics tell."""
+        observed = statistics.observed(task.states)
+        episode = int(observed.initial_count.sum())
+        lasts = int(plan_times(episode)[-1]) - episode
+        behavior = _without_data(task)
+        if episode > 0:
+            believed = observed.outcomes
+            if self.known_transitions:
+                believed = task.known_model("flow with known transitions")._outcomes
+            initial = task.initial
+            if initial is None:
+                initial = observed.initial_count / episode
+            left = _episodes_left(task, episode)
+            _plan_flow(
+                Question(task.policy, initial, task.horizon, task.discount, episode + left),
+                believed,
+                Seen(
+                    observed.visits,
+                    observed.reward_mean,
+                    observed.reward_squares,
+                    observed.outcome_count,
+                    observed.outcome_reward_mean,
+                ),
+                self.known_transitions,
+                episode,
+                behavior,
+            )
+        return Plan(behavior, Selection.FOLLOW, lasts=lasts, visits_first=FIRST_VISITS)
+
+    def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule:  # noqa: ARG002
+        """The same plans at the same times."""
+        if task.episodes is None:
+            raise InputError("simulating flow needs the number of episodes")
+        times = plan_times(task.episodes).astype(np.float64)
+        return CompiledRule(
+            memory=Memory.of(_without_data(task), follows=True),
+            parameters=np.concatenate([[float(self.known_transitions)], times]),
+            on_episode=_replan,
+            known_transitions=self.known_transitions,
+        )
+
+
+def plan_times(episode: int) -> IntArray:
+    """The numbers of finished episodes after which plans are made, to the first past `episode`."""
+    times = [1]
+    while times[-1] <= episode:
+        times.append(max(times[-1] + 1, int(GROWTH * times[-1])))
+    return np.array(times, dtype=np.int64)
+
+
+def _episodes_left(task: Task, episode: int) -> int:
+    """What the budget leaves; without one, as much as a plan ever looks ahead."""
+    if task.episodes is None:
+        return int(LOOK_AHEAD * episode) + 10
+    return max(task.episodes - episode, 0)
+
+
+def _without_data(task: Task) -> FloatArray:
+    """Halfway between the target policy and equal shares of its actions, [L, S, A]."""
+    support = (task.policy > 0).astype(np.float64)
+    shares = support / support.sum(axis=1, keepdims=True).clip(min=1)
+    return np.repeat(0.5 * (task.policy + shares)[None], task.horizon, axis=0)
+
+
+@compiled
+def _plan_flow(
+    question: Question,
+    believed: Outcomes,
+    seen: Seen,
+    known_transitions: bool,
+    episode: int,
+    behavior: FloatArray,
+) -> None:
+    """Overwrite `behavior` [L, S, A] with the plan after `episode` episodes."""
+    policy = question.policy
+    start, states = expand(believed, question.initial, policy > 0, question.horizon)
+    layers = Layers(start, states)
+    costs = _estimated_costs(question, believed, layers, seen, known_transitions, episode)
+    for t in range(question.horizon):
+        for i in range(start[t], start[t + 1]):
+            s = states[i]
+            count = 0
+            for a in range(policy.shape[1]):
+                count += policy[s, a] > 0.0
+            for a in range(policy.shape[1]):
+                share = 1.0 / count if policy[s, a] > 0.0 else 0.0
+                behavior[t, s, a] = 0.5 * (policy[s, a] + share)
+    left = float(question.episodes - episode)
+    accelerated_sweeps(
+        believed,
+        question.initial,
+        layers,
+        costs,
+        seen.visits.astype(np.float64),
+        max(1.0, min(left, LOOK_AHEAD * episode + 10.0)),
+        behavior,
+        SWEEPS,
+    )
+
+
+@compiled
+def _estimated_costs(
+    question: Question,
+    believed: Outcomes,
+    layers: Layers,
+    seen: Seen,
+    known_transitions: bool,
+    episode: int,
+) -> FloatArray:
+    """C(s,a) of the estimated model, on the safe side where data is scarce.
+
+    The reward's part shrinks to the pooled variance below PRIOR_VISITS visits and carries a
+    bonus; the transition's part carries Bessel's correction. Successors not seen yet add to the
+    variance of what may follow: with nothing known all variances are equal, and then the target
+    policy itself is the optimal behavior.
+    """
+    policy, discount = question.policy, question.discount
+    states, actions = policy.shape
+    values = backward_values(believed, seen.reward_mean, policy, layers, discount)
+    weight, gain = influence(believed, question.initial, policy, values, layers, discount)
+    # What the value would change if every step but the last led to one unit more.
+    values[:] = 1.0
+    values[-1] = 0.0
+    _, future = influence(believed, question.initial, policy, values, layers, discount)
+    pooled = _pooled_variance(seen)
+    nothing = np.zeros((states, actions))
+    moves = pair_costs(believed, weight, gain, nothing, seen.outcome_reward_mean, known_transitions)
+    costs = np.zeros((states, actions))
+    typical = 0.0
+    mass = 0.0
+    for s in range(states):
+        for a in range(actions):
+            if weight[s, a] == 0.0:
+                continue
+            count = seen.visits[s, a]
+            filled = max(0, PRIOR_VISITS - count)
+            variance = (seen.reward_squares[s, a] + filled * pooled) / (count - 1 + filled)
+            stretch = 1.0 + VARIANCE_BONUS * sqrt(2.0 * log(episode + 1.0) / (count + 1.0))
+            costs[s, a] = variance * (weight[s, a] * stretch) ** 2
+            if count > 1:
+                costs[s, a] += moves[s, a] * count / (count - 1)
+            typical += costs[s, a] / weight[s, a]
+            mass += weight[s, a]
+    typical = typical / mass if mass > 0.0 else 0.0
+    for s in range(states):
+        for a in range(actions):
+            if typical == 0.0:
+                costs[s, a] = weight[s, a] ** 2
+            elif not known_transitions:
+                p = s * actions + a
+                reach = 0.0
+                for o in range(believed.row_start[p], believed.row_start[p + 1]):
+                    reach = max(reach, future[o])
+                costs[s, a] += UNSEEN_OUTCOMES * typical * reach**2 / (seen.visits[s, a] + 1.0)
+    return costs
+
+
+@compiled
+def _pooled_variance(seen: Seen) -> float:
+    """The reward variance within pairs; before there is any, the mean square reward."""
+    freedom = 0
+    squares = 0.0
+    visits = 0
+    moments = 0.0
+    for s in range(seen.visits.shape[0]):
+        for a in range(seen.visits.shape[1]):
+            count = seen.visits[s, a]
+            if count > 0:
+                freedom += count - 1
+                squares += seen.reward_squares[s, a]
+                visits += count
+                moments += count * seen.reward_mean[s, a] ** 2
+    if freedom > 0:
+        return squares / freedom
+    return moments / visits
+
+
+@compiled
+def _replan(
+    question: Question,
+    believed: Outcomes,
+    seen: Seen,
+    memory: Memory,
+    parameters: FloatArray,
+    path: Path,  # noqa: ARG001
+    steps: int,  # noqa: ARG001
+    episode: int,
+) -> None:
+    place = np.searchsorted(parameters[1:], float(episode)) + 1
+    if place == parameters.size or parameters[place] != episode:
+        return
+    known_transitions = parameters[0] != 0.0
+    if not known_transitions:
+        refresh_frequencies(believed, seen.visits, seen.outcome_count)
+    _plan_flow(question, believed, seen, known_transitions, episode, memory.scores)
+    memory.taken[:] = 0
