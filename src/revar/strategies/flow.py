@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,15 +19,23 @@ from revar.strategies.strategy import Plan, Strategy, strategies
 from revar.theory.flow_steps import accelerated_sweeps
 from revar.theory.recursions import backward_values, influence, pair_costs
 
-# Chosen by the study in docs/flow.md; none of them has a unit, so that multiplying all rewards
-# by a number changes no decision.
-GROWTH = 1.6  # a plan is made anew when the episodes have grown by this factor
-SWEEPS = 16  # for every plan
-PRIOR_VISITS = 4  # below so many visits the pooled reward variance fills in
-VARIANCE_BONUS = 1.0  # times sqrt(2 log(k+1) / (T+1)), on the standard deviation
-UNSEEN_OUTCOMES = 0.5  # times the typical variance / (T+1), for successors not seen yet
-LOOK_AHEAD = 2.0  # a plan is made for at most so many times the episodes so far
-FIRST_VISITS = 2  # every action is tried so often first: one visit shows no variance
+
+class Tuning(NamedTuple):
+    """The constants of the rule, as the study in docs/flow.md chose them.
+
+    None of them has a unit, so that multiplying all rewards by a number changes no decision.
+    """
+
+    growth: float = 1.6  # a plan is made anew when the episodes have grown by this factor
+    sweeps: float = 16.0  # for every plan
+    prior_visits: float = 4.0  # below so many visits the pooled reward variance fills in
+    variance_bonus: float = 1.0  # times sqrt(2 log(k+1) / (T+1)), on the standard deviation
+    unseen_outcomes: float = 0.5  # times the typical variance / (T+1): successors not seen yet
+    look_ahead: float = 2.0  # a plan is made for at most so many times the episodes so far
+    first_visits: float = 2.0  # every action goes first so often: one visit shows no variance
+
+
+STUDIED = Tuning()
 
 
 @strategies.register("flow")
@@ -35,13 +43,15 @@ FIRST_VISITS = 2  # every action is tried so often first: one visit shows no var
 class Flow(Strategy):
     """Follow the optimal flow of the estimated model for the episodes that are left.
 
-    Nothing needs to be known but the target policy, the horizon and the discount, and nothing is
-    to be tuned. Takes only actions that the target policy takes. `known_transitions` says that
-    the true transitions are known to strategy and estimator, so that only rewards are learned.
+    Nothing needs to be known but the target policy, the horizon and the discount, and nothing
+    needs to be tuned: `tuning` is there for studies. Takes only actions that the target policy
+    takes. `known_transitions` says that the true transitions are known to strategy and estimator,
+    so that only rewards are learned.
     """
 
     id: ClassVar[str] = "flow"
     known_transitions: bool = False
+    tuning: Tuning = STUDIED
 
     @property
     def needs_model(self) -> bool:
@@ -52,7 +62,7 @@ class Flow(Strategy):
         """The optimal behavior for what is left, as far as the statistics tell."""
         observed = statistics.observed(task.states)
         episode = int(observed.initial_count.sum())
-        lasts = int(plan_times(episode)[-1]) - episode
+        lasts = int(plan_times(episode, self.tuning.growth)[-1]) - episode
         behavior = _without_data(task)
         if episode > 0:
             believed = observed.outcomes
@@ -61,7 +71,7 @@ class Flow(Strategy):
             initial = task.initial
             if initial is None:
                 initial = observed.initial_count / episode
-            left = _episodes_left(task, episode)
+            left = self._episodes_left(task, episode)
             _plan_flow(
                 Question(task.policy, initial, task.horizon, task.discount, episode + left),
                 believed,
@@ -73,37 +83,38 @@ class Flow(Strategy):
                     observed.outcome_reward_mean,
                 ),
                 self.known_transitions,
+                self.tuning,
                 episode,
                 behavior,
             )
-        return Plan(behavior, Selection.FOLLOW, lasts=lasts, visits_first=FIRST_VISITS)
+        first = int(self.tuning.first_visits)
+        return Plan(behavior, Selection.FOLLOW, lasts=lasts, visits_first=first)
 
     def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule:  # noqa: ARG002
         """The same plans at the same times."""
         if task.episodes is None:
             raise InputError("simulating flow needs the number of episodes")
-        times = plan_times(task.episodes).astype(np.float64)
+        times = plan_times(task.episodes, self.tuning.growth)
         return CompiledRule(
             memory=Memory.of(_without_data(task), follows=True),
-            parameters=np.concatenate([[float(self.known_transitions)], times]),
+            parameters=np.array([*self.tuning, self.known_transitions, *times]),
             on_episode=_replan,
             known_transitions=self.known_transitions,
         )
 
+    def _episodes_left(self, task: Task, episode: int) -> int:
+        """What the budget leaves; without one, as much as a plan ever looks ahead."""
+        if task.episodes is None:
+            return int(self.tuning.look_ahead * episode) + 10
+        return max(task.episodes - episode, 0)
 
-def plan_times(episode: int) -> IntArray:
+
+def plan_times(episode: int, growth: float) -> IntArray:
     """The numbers of finished episodes after which plans are made, to the first past `episode`."""
     times = [1]
     while times[-1] <= episode:
-        times.append(max(times[-1] + 1, int(GROWTH * times[-1])))
+        times.append(max(times[-1] + 1, int(growth * times[-1])))
     return np.array(times, dtype=np.int64)
-
-
-def _episodes_left(task: Task, episode: int) -> int:
-    """What the budget leaves; without one, as much as a plan ever looks ahead."""
-    if task.episodes is None:
-        return int(LOOK_AHEAD * episode) + 10
-    return max(task.episodes - episode, 0)
 
 
 def _without_data(task: Task) -> FloatArray:
@@ -119,6 +130,7 @@ def _plan_flow(
     believed: Outcomes,
     seen: Seen,
     known_transitions: bool,
+    tuning: Tuning,
     episode: int,
     behavior: FloatArray,
 ) -> None:
@@ -126,7 +138,7 @@ def _plan_flow(
     policy = question.policy
     start, states = expand(believed, question.initial, policy > 0, question.horizon)
     layers = Layers(start, states)
-    costs = _estimated_costs(question, believed, layers, seen, known_transitions, episode)
+    costs = _estimated_costs(question, believed, layers, seen, known_transitions, tuning, episode)
     for t in range(question.horizon):
         for i in range(start[t], start[t + 1]):
             s = states[i]
@@ -143,9 +155,9 @@ def _plan_flow(
         layers,
         costs,
         seen.visits.astype(np.float64),
-        max(1.0, min(left, LOOK_AHEAD * episode + 10.0)),
+        max(1.0, min(left, tuning.look_ahead * episode + 10.0)),
         behavior,
-        SWEEPS,
+        int(tuning.sweeps),
     )
 
 
@@ -156,11 +168,12 @@ def _estimated_costs(
     layers: Layers,
     seen: Seen,
     known_transitions: bool,
+    tuning: Tuning,
     episode: int,
 ) -> FloatArray:
     """C(s,a) of the estimated model, on the safe side where data is scarce.
 
-    The reward's part shrinks to the pooled variance below PRIOR_VISITS visits and carries a
+    The reward's part shrinks to the pooled variance below `prior_visits` visits and carries a
     bonus; the transition's part carries Bessel's correction. Successors not seen yet add to the
     variance of what may follow: with nothing known all variances are equal, and then the target
     policy itself is the optimal behavior.
@@ -184,10 +197,10 @@ def _estimated_costs(
             if weight[s, a] == 0.0:
                 continue
             count = seen.visits[s, a]
-            filled = max(0, PRIOR_VISITS - count)
+            filled = max(0.0, tuning.prior_visits - count)
             variance = (seen.reward_squares[s, a] + filled * pooled) / (count - 1 + filled)
-            stretch = 1.0 + VARIANCE_BONUS * sqrt(2.0 * log(episode + 1.0) / (count + 1.0))
-            costs[s, a] = variance * (weight[s, a] * stretch) ** 2
+            bonus = tuning.variance_bonus * sqrt(2.0 * log(episode + 1.0) / (count + 1.0))
+            costs[s, a] = variance * (weight[s, a] * (1.0 + bonus)) ** 2
             if count > 1:
                 costs[s, a] += moves[s, a] * count / (count - 1)
             typical += costs[s, a] / weight[s, a]
@@ -202,7 +215,8 @@ def _estimated_costs(
                 reach = 0.0
                 for o in range(believed.row_start[p], believed.row_start[p + 1]):
                     reach = max(reach, future[o])
-                costs[s, a] += UNSEEN_OUTCOMES * typical * reach**2 / (seen.visits[s, a] + 1.0)
+                unseen = tuning.unseen_outcomes * typical / (seen.visits[s, a] + 1.0)
+                costs[s, a] += unseen * reach**2
     return costs
 
 
@@ -237,11 +251,21 @@ def _replan(
     steps: int,  # noqa: ARG001
     episode: int,
 ) -> None:
-    place = np.searchsorted(parameters[1:], float(episode)) + 1
-    if place == parameters.size or parameters[place] != episode:
+    times = parameters[8:]
+    place = np.searchsorted(times, float(episode))
+    if place == times.size or times[place] != episode:
         return
-    known_transitions = parameters[0] != 0.0
+    tuning = Tuning(
+        parameters[0],
+        parameters[1],
+        parameters[2],
+        parameters[3],
+        parameters[4],
+        parameters[5],
+        parameters[6],
+    )
+    known_transitions = parameters[7] != 0.0
     if not known_transitions:
         refresh_frequencies(believed, seen.visits, seen.outcome_count)
-    _plan_flow(question, believed, seen, known_transitions, episode, memory.scores)
+    _plan_flow(question, believed, seen, known_transitions, tuning, episode, memory.scores)
     memory.taken[:] = 0

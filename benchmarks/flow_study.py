@@ -1,0 +1,172 @@
+"""How close each strategy comes to the limit: the study behind docs/flow.md.
+
+`python -m benchmarks.flow_study` writes benchmarks/results/flow_study.md and .json: K*MSE divided
+by the limit, for every problem, strategy and budget K, each from its own runs with that budget.
+`--variants` compares variants of the adaptive strategy instead.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+import revar
+from benchmarks.machine import facts
+from revar.problems import Problem, problems
+from revar.strategies import Flow, ReducedVariance, Strategy
+from revar.strategies.flow import Tuning
+
+RESULTS = Path(__file__).with_name("results")
+PROBLEMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "tree": ("tree", {}),
+    "grid, slip 0": ("gridworld", {"slip": 0.0}),
+    "grid, slip 0.1": ("gridworld", {"slip": 0.1}),
+    "grid, slip 0.3": ("gridworld", {"slip": 0.3}),
+    "RiverSwim": ("riverswim", {}),
+    "Garnet": ("garnet", {}),
+    "bandit": ("bandit", {}),
+}
+STRATEGIES: dict[str, str | Strategy] = {
+    "on-policy": "on-policy",
+    "ReVar, c = 0": ReducedVariance(confidence_scale=0.0),
+    "ReVar, c = 0.1": ReducedVariance(confidence_scale=0.1),
+    "ReVar, c = 1": ReducedVariance(confidence_scale=1.0),
+    "ReVar, c = 10": ReducedVariance(confidence_scale=10.0),
+    "paper's oracle": "oracle",
+    "flow": "flow",
+    "flow-oracle": "flow-oracle",
+}
+ADAPTIVE_BUDGETS = (20, 50, 100, 200, 500, 1000)
+# Only "flow" and the oracles are taken to this budget: ReVar's sweeps after every episode are slow.
+LAST_BUDGET = 5000
+VARIANTS: dict[str, str | Strategy] = {
+    "as it is": Flow(),
+    "no variance bonus": Flow(tuning=Tuning(variance_bonus=0.0)),
+    "bonus x 2": Flow(tuning=Tuning(variance_bonus=2.0)),
+    "weaker prior (2 visits)": Flow(tuning=Tuning(prior_visits=2.0)),
+    "stronger prior (8 visits)": Flow(tuning=Tuning(prior_visits=8.0)),
+    "no unseen outcomes": Flow(tuning=Tuning(unseen_outcomes=0.0)),
+    "unseen outcomes x 8": Flow(tuning=Tuning(unseen_outcomes=4.0)),
+    "one first visit": Flow(tuning=Tuning(first_visits=1.0)),
+    "three first visits": Flow(tuning=Tuning(first_visits=3.0)),
+    "re-plans at factor 1.3": Flow(tuning=Tuning(growth=1.3)),
+    "re-plans at factor 2.5": Flow(tuning=Tuning(growth=2.5)),
+    "6 sweeps": Flow(tuning=Tuning(sweeps=6.0)),
+    "40 sweeps": Flow(tuning=Tuning(sweeps=40.0)),
+    "plans for all that is left": Flow(tuning=Tuning(look_ahead=1e9)),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measured figure."""
+
+    problem: str
+    strategy: str
+    episodes: int
+    runs: int
+    ratio: float  # K*MSE / limit
+    standard_error: float
+    coverage: float
+    seconds: float
+
+
+def measure(
+    problem: Problem, limit: float, name: str, strategy: str | Strategy, episodes: int, runs: int
+) -> Cell:
+    """K*MSE over the limit at one budget."""
+    began = time.perf_counter()
+    result = revar.simulate(
+        problem.mdp,
+        problem.policy,
+        strategy,
+        episodes=episodes,
+        runs=runs,
+        seed=1,
+        checkpoints=[episodes],
+    )
+    scale = episodes / limit
+    return Cell(
+        problem=problem.name,
+        strategy=name,
+        episodes=episodes,
+        runs=runs,
+        ratio=float(scale * result.mse[0]),
+        standard_error=float(scale * result.mse_standard_error[0]),
+        coverage=float(result.coverage()[0]),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def cells(
+    strategies: dict[str, str | Strategy], budgets: tuple[int, ...], runs: int, console: Console
+) -> Iterator[Cell]:
+    """Every problem, strategy and budget in turn."""
+    for label, (problem_id, options) in PROBLEMS.items():
+        built = problems.find(problem_id)(**options)
+        problem = Problem(label, built.mdp, built.policy)
+        limit = revar.optimal_flow(problem.mdp, problem.policy).limit
+        for name, strategy in strategies.items():
+            for episodes in budgets:
+                if episodes == LAST_BUDGET and name.startswith("ReVar"):
+                    continue
+                with console.status(f"{label}, {name}, K = {episodes}"):
+                    yield measure(problem, limit, name, strategy, episodes, runs)
+
+
+def markdown(found: list[Cell]) -> str:
+    """One table: a row a strategy, a column a problem, K*MSE / limit at each budget."""
+    budgets = sorted({cell.episodes for cell in found})
+    labels = list(dict.fromkeys(cell.problem for cell in found))
+    by_key = {(cell.strategy, cell.problem, cell.episodes): cell for cell in found}
+    error = max(cell.standard_error / cell.ratio for cell in found)
+    lines = [
+        f"K·MSE divided by the limit at K = {' / '.join(map(str, budgets))}; {found[0].runs} runs "
+        f"a cell, standard errors at most {error:.1%} of the figure.",
+        "",
+        "| strategy | " + " | ".join(labels) + " |",
+        "|---" * (len(labels) + 1) + "|",
+    ]
+    for name in dict.fromkeys(cell.strategy for cell in found):
+        row = [
+            " / ".join(
+                f"{by_key[name, label, episodes].ratio:.2f}"
+                if (name, label, episodes) in by_key
+                else "-"
+                for episodes in budgets
+            )
+            for label in labels
+        ]
+        lines.append(f"| {name} | " + " | ".join(row) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run the study, or the comparison of variants."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=2000)
+    parser.add_argument("--variants", action="store_true")
+    options = parser.parse_args()
+    console = Console()
+    if options.variants:
+        name, strategies = "flow_variants", VARIANTS
+        budgets: tuple[int, ...] = (50, 200, 1000)
+    else:
+        name, strategies = "flow_study", STRATEGIES
+        budgets = (*ADAPTIVE_BUDGETS, LAST_BUDGET)
+    found = list(cells(strategies, budgets, options.runs, console))
+    RESULTS.mkdir(exist_ok=True)
+    table = markdown(found)
+    console.print(table, soft_wrap=True)
+    (RESULTS / f"{name}.md").write_text(table)
+    content = {"machine": facts(), "cells": [asdict(cell) for cell in found]}
+    (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
