@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ from revar.cli import main
 from revar.errors import InputError
 from revar.estimators import estimators
 from revar.problems import problems
+from revar.strategies import strategies
 
 
 def output_of(*arguments: str, columns: int = 120) -> str:
@@ -32,13 +34,14 @@ def test_demo_shows_the_exact_errors() -> None:
     tree = problems.find("tree")()
     value = f"{policy_value(tree.mdp, tree.policy):.4f}"
     assert row_of(output, "tree", "unknown") == [
-        *("tree", "tree", value, "unknown", "4.0380", "0.8909", "4.53")
+        *("tree", "tree", value, "unknown", "4.0380", "0.8909", "0.8909")
     ]
     assert row_of(output, "gridworld", "unknown") == [
-        *("gridworld", "general", "1.4287", "unknown", "20.1557", "8.1852", "2.46")
+        *("gridworld", "general", "1.4287", "unknown", "20.1557", "8.1852", "4.7100")
     ]
     assert "19.1517" in output
     assert "7.1778" in output
+    assert row_of(output, "19.1517")[-1] == "3.2097"  # the limit with known transitions
 
 
 def test_demo_shows_the_oracle_s_proportions() -> None:
@@ -65,12 +68,12 @@ def test_demo_fits_an_ordinary_terminal() -> None:
     output = output_of("demo", columns=80)
     assert "…" not in output
     assert max(len(line) for line in output.splitlines()) <= 80
-    assert row_of(output, "gridworld", "unknown")[-3:] == ["20.1557", "8.1852", "2.46"]
+    assert row_of(output, "gridworld", "unknown")[-3:] == ["20.1557", "8.1852", "4.7100"]
 
 
 def test_list_shows_every_id_with_its_first_line() -> None:
     output = output_of("list", columns=200)
-    for registry in (problems, estimators):
+    for registry in (problems, strategies, estimators):
         for item_id in registry.ids():
             item = registry.find(item_id)
             line = next(line for line in output.splitlines() if line.split()[:1] == [item_id])
@@ -81,6 +84,9 @@ def test_list_can_be_narrowed() -> None:
     shown = output_of("list", "problems")
     assert "gridworld" in shown
     assert "monte-carlo" not in shown
+    shown = output_of("list", "strategies")
+    assert "flow-oracle" in shown
+    assert "monte-carlo" not in shown
     shown = output_of("list", "estimators")
     assert "gridworld" not in shown
     assert "monte-carlo" in shown
@@ -90,6 +96,37 @@ def test_unknown_kinds_are_refused() -> None:
     result = CliRunner().invoke(main.revar, ["list", "planets"])
     assert result.exit_code == 2
     assert "'planets' is not one of" in result.output
+
+
+def test_simulate_compares_strategies() -> None:
+    arguments = ("--problem", "tree", "--strategy", "oracle", "--strategy", "on-policy")
+    output = output_of("simulate", *arguments, "--episodes", "200", "--runs", "40")
+    tree = problems.find("tree")()
+    for strategy in ("oracle", "on-policy"):
+        result = revar.simulate(
+            tree.mdp, tree.policy, strategy, episodes=200, runs=40, checkpoints=[200]
+        )
+        error = 200 * result.mse[0]
+        shown = row_of(output, f" {strategy} ")
+        assert shown[1:3] == ["40", f"{error:.4g}"]
+        assert shown[4] == f"{error / 0.8909445:.2f}"
+        assert shown[5] == f"{result.coverage()[0]:.1%}"
+
+
+def test_simulate_as_json_is_machine_readable() -> None:
+    choices = ("--strategy", "on-policy", "--estimator", "monte-carlo")
+    size = ("--episodes", "50", "--runs", "3")
+    result = CliRunner().invoke(main.revar, ["simulate", *choices, *size, "--json"])
+    (row,) = json.loads(result.stdout)
+    assert row["strategy"] == "on-policy"
+    assert row["estimator"] == "monte-carlo"
+    assert (row["episodes"], row["runs"], row["complete"]) == (50, 3, True)
+
+
+def test_simulate_refuses_an_unknown_strategy() -> None:
+    result = CliRunner().invoke(main.revar, ["simulate", "--strategy", "flw"])
+    assert isinstance(result.exception, InputError)
+    assert "did you mean 'flow'?" in str(result.exception)
 
 
 def test_help_and_version() -> None:

@@ -8,9 +8,9 @@ from revar.registry import Registry
 
 
 @click.command("list")
-@click.argument("kind", required=False, type=click.Choice(["problems", "estimators"]))
+@click.argument("kind", required=False, type=click.Choice(["problems", "strategies", "estimators"]))
 def list_ids(kind: str | None) -> None:
-    """List problems and estimators by id, each with its first line.
+    """List problems, strategies and estimators by id, each with its first line.
 
     \b
     Examples:
@@ -22,8 +22,13 @@ def list_ids(kind: str | None) -> None:
 
     from revar.estimators import estimators
     from revar.problems import problems
+    from revar.strategies import strategies
 
-    registries: dict[str, Registry[Any]] = {"problems": problems, "estimators": estimators}
+    registries: dict[str, Registry[Any]] = {
+        "problems": problems,
+        "strategies": strategies,
+        "estimators": estimators,
+    }
     console = Console()
     for name, registry in registries.items():
         if kind not in (None, name):

@@ -7,6 +7,7 @@ import click
 from revar import __version__
 from revar.cli.demo import demo
 from revar.cli.list import list_ids
+from revar.cli.simulate import simulate
 from revar.errors import InputError, MissingExtraError
 
 
@@ -18,12 +19,14 @@ def revar() -> None:
     \b
     Examples:
       revar demo                  the paper's two problems, exactly
+      revar simulate              compare strategies on a problem
       revar list                  what there is: problems, strategies, estimators
     """
 
 
 revar.add_command(demo)
 revar.add_command(list_ids)
+revar.add_command(simulate)
 
 
 def main() -> None:
