@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from revar.model.task import Task as Task
     from revar.model.trajectory import Dataset as Dataset
     from revar.model.trajectory import Trajectory as Trajectory
+    from revar.progress import progress_bar as progress_bar
     from revar.theory.bounds import oracle_mse_bound as oracle_mse_bound
     from revar.theory.bounds import regret_bound as regret_bound
     from revar.theory.costs import estimation_variance as estimation_variance
@@ -40,6 +41,7 @@ _HOMES = {
     "Task": "revar.model.task",
     "Dataset": "revar.model.trajectory",
     "Trajectory": "revar.model.trajectory",
+    "progress_bar": "revar.progress",
     "oracle_mse_bound": "revar.theory.bounds",
     "regret_bound": "revar.theory.bounds",
     "estimation_variance": "revar.theory.costs",

@@ -49,15 +49,6 @@ def simulate(
       revar simulate --problem gridworld --strategy flow --strategy oracle --episodes 2000
       revar simulate --problem tree --strategy on-policy --estimator monte-carlo --json
     """
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
     import revar
     from revar.problems import problems
     from revar.strategies import find_strategy
@@ -66,21 +57,8 @@ def simulate(
     strategies = [find_strategy(strategy_id) for strategy_id in strategy_ids]
     limit = revar.optimal_flow(problem.mdp, problem.policy, tolerance=1e-3).limit
     results = []
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("episodes"),
-        TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True) as bars:
-
-        def show(done: int, total: int) -> None:
-            bars.update(bars.task_ids[-1], completed=done, total=total)
-
-        for strategy in strategies:
-            bars.add_task(strategy.id, total=episodes * runs)
+    for strategy in strategies:
+        with revar.progress_bar(strategy.id) as progress:
             result = revar.simulate(
                 problem.mdp,
                 problem.policy,
@@ -91,11 +69,11 @@ def simulate(
                 checkpoints=[episodes],
                 estimator=estimator,
                 threads=threads,
-                progress=show,
+                progress=progress,
             )
-            results.append(result)
-            if not result.complete:
-                break
+        results.append(result)
+        if not result.complete:
+            break
     if as_json:
         click.echo(_json(problem_id, limit, results))
     else:

@@ -1,0 +1,36 @@
+"""A progress bar for long simulations, in a terminal or a notebook."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
+    """A rich bar with the time left, to be given as `progress`; gone when the work is done.
+
+    with revar.progress_bar("tree") as progress:
+        revar.simulate(mdp, policy, "flow", episodes=1000, runs=1000, progress=progress)
+    """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("episodes"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        bar = bars.add_task(description, total=None)
+
+        def show(done: int, total: int) -> None:
+            bars.update(bar, completed=done, total=total)
+
+        yield show
