@@ -8,7 +8,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate, episodes_of
-from revar.model.arrays import BoolArray, FloatArray, IntArray
+from revar.model.arrays import BoolArray, FloatArray
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
@@ -55,11 +55,6 @@ class Episodes:
         array = np.full(self.played.shape, fill, dtype=np.asarray(values).dtype)
         array[self.played] = values
         return array
-
-    @property
-    def lengths(self) -> IntArray:
-        """Steps of each episode, [K]."""
-        return np.diff(self.dataset.start)
 
 
 def mean_estimate(samples: FloatArray) -> Estimate:

@@ -18,7 +18,7 @@ class Structure:
 
     kind: Kind
     reason: str
-    levels: IntArray  # [S] the step at which a state is occupied; -1 if never or at several
+    levels: IntArray  # [S] the step of each state, -1 if never; all -1 if a state recurs
 
     @property
     def is_tree(self) -> bool:

@@ -39,8 +39,9 @@ def regret_bound(mdp: TabularMDP, policy: Any, episodes: int) -> float:
 
     with n = episodes * horizon; b_min(s) the smallest b*(a|s) over the actions that the target
     policy takes; P(s|root, a) the probability of reaching s when a is taken first and the target
-    policy followed after it. The constant that multiplies this and the lower-order terms are not
-    stated in the paper, so that only its dependence on n and on the problem is to be read.
+    policy followed after it. The theorem is for bounded rewards and n >= 4 S A. The constant that
+    multiplies this and the lower-order terms are not stated in the paper, so that only its
+    dependence on n and on the problem is to be read.
     """
     _require_tree(mdp, "Theorem 2")
     roots = np.flatnonzero(mdp.initial)
