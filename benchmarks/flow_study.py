@@ -17,7 +17,7 @@ from rich.console import Console
 
 import revar
 from benchmarks.machine import facts
-from revar.problems import Problem, problems
+from revar.problems import Problem, find_problem
 from revar.strategies import Flow, ReducedVariance, Strategy
 from revar.strategies.flow import Tuning
 
@@ -108,7 +108,7 @@ def cells(
 ) -> Iterator[Cell]:
     """Every problem, strategy and budget in turn."""
     for label, (problem_id, options) in PROBLEMS.items():
-        built = problems.find(problem_id)(**options)
+        built = find_problem(problem_id, **options)
         problem = Problem(label, built.mdp, built.policy)
         limit = revar.optimal_flow(problem.mdp, problem.policy).limit
         for name, strategy in strategies.items():

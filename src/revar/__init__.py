@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from revar.model.task import Task as Task
     from revar.model.trajectory import Dataset as Dataset
     from revar.model.trajectory import Trajectory as Trajectory
+    from revar.problems.problem import find_problem as find_problem
     from revar.progress import progress_bar as progress_bar
     from revar.theory.bounds import oracle_mse_bound as oracle_mse_bound
     from revar.theory.bounds import regret_bound as regret_bound
@@ -41,6 +42,7 @@ _HOMES = {
     "Task": "revar.model.task",
     "Dataset": "revar.model.trajectory",
     "Trajectory": "revar.model.trajectory",
+    "find_problem": "revar.problems.problem",
     "progress_bar": "revar.progress",
     "oracle_mse_bound": "revar.theory.bounds",
     "regret_bound": "revar.theory.bounds",

@@ -22,10 +22,10 @@ def demo() -> None:
     Example:
       revar demo
     """
-    from revar.problems import problems
+    from revar import find_problem
 
     console = Console()
-    loaded = [problems.find(name)() for name in ("tree", "gridworld")]
+    loaded = [find_problem(name) for name in ("tree", "gridworld")]
     console.print(_error_table(loaded))
     for problem in loaded:
         console.print()

@@ -50,10 +50,9 @@ def simulate(
       revar simulate --problem tree --strategy on-policy --estimator monte-carlo --json
     """
     import revar
-    from revar.problems import problems
     from revar.strategies import find_strategy
 
-    problem = problems.find(problem_id)()
+    problem = revar.find_problem(problem_id)
     strategies = [find_strategy(strategy_id) for strategy_id in strategy_ids]
     limit = revar.optimal_flow(problem.mdp, problem.policy, tolerance=1e-3).limit
     results = []

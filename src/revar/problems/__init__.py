@@ -1,5 +1,5 @@
 """Built-in problems: a model and a target policy each, found by id."""
 
-from revar.problems.problem import Problem, problems
+from revar.problems.problem import Problem, find_problem, problems
 
-__all__ = ["Problem", "problems"]
+__all__ = ["Problem", "find_problem", "problems"]

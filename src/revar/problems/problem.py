@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
@@ -18,3 +19,8 @@ class Problem:
 
 
 problems: Registry[Callable[..., Problem]] = Registry("problem", "revar.problems")
+
+
+def find_problem(problem_id: str, **options: Any) -> Problem:
+    """The problem of that id, built with these options."""
+    return problems.find(problem_id)(**options)
