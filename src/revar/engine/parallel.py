@@ -16,7 +16,7 @@ Progress = Callable[[int, int], None]
 POLL_SECONDS = 0.1
 # How long a stopped run may take to end. One that takes longer (a slow plan or estimate in plain
 # Python) is left behind: it ends at its next look at `stop`, and nothing it writes is read.
-PARTING_SECONDS = 0.5
+PARTING_SECONDS = 0.25
 
 
 def available_threads() -> int:
