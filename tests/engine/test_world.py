@@ -8,7 +8,7 @@ from revar.model.rewards import RewardLaw
 
 MEAN, STD = np.array([[0.3, 0.6]]), np.array([[2.0, 0.5]])
 BERNOULLI = np.sqrt(MEAN * (1 - MEAN))
-STEPS = 40_000
+STEPS = 400_000
 
 
 @pytest.mark.parametrize("law", [law.label for law in RewardLaw])

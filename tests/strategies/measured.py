@@ -45,7 +45,7 @@ class Measured:
         """Whether the mean lies that many standard errors around what is expected."""
         return abs(self.mean - expected) < count * self.error
 
-    def lies_below(self, other: "Measured", count: float = 3.0) -> bool:
+    def lies_below(self, other: "Measured", count: float) -> bool:
         """Whether it is smaller, by that many standard errors of the difference."""
         return other.mean - self.mean > count * float(np.hypot(self.error, other.error))
 

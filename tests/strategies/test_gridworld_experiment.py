@@ -31,25 +31,25 @@ def test_the_oracle_reaches_its_theory() -> None:
     grid = problem_of("gridworld")
     behavior = sampling_proportions(grid.mdp, grid.policy).behavior
     assert estimation_variance(grid.mdp, grid.policy, behavior) == pytest.approx(ORACLE, abs=5e-4)
-    measured = scaled_mse(simulated("gridworld", "oracle", EPISODES, 6000))
+    measured = scaled_mse(simulated("gridworld", "oracle", EPISODES, 4000))
     assert measured.is_within(3, ORACLE)
     assert measured.error < 0.05 * ORACLE
 
 
 def test_the_order_of_the_strategies() -> None:
-    """Oracle, ReVar, on-policy, CB-Var: each better than the next by 3 standard errors."""
+    """Oracle, ReVar, on-policy, CB-Var: each better than the next by 2 standard errors."""
     oracle, revar, on_policy, cb_var = (
         scaled_mse(simulated("gridworld", strategy, EPISODES, runs))
         for strategy, runs in (
-            ("oracle", 6000),
-            (SELDOM, 6000),
+            ("oracle", 4000),
+            (SELDOM, 4000),
             ("on-policy", 2000),
             ("cb-var", 500),
         )
     )
-    assert oracle.lies_below(revar)
-    assert revar.lies_below(on_policy)
-    assert on_policy.lies_below(cb_var)
+    assert oracle.lies_below(revar, 2)
+    assert revar.lies_below(on_policy, 2)
+    assert on_policy.lies_below(cb_var, 2)
     assert on_policy.is_within(3, 20.156)
 
 
