@@ -24,7 +24,7 @@ from revar.model.reachability import reachable_layers
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset
-from revar.model.validation import as_floats, checked_count, checked_episodes
+from revar.model.validation import SUM_TOLERANCE, as_floats, checked_count, checked_episodes
 from revar.strategies.rule import CompiledRule, Memory, Question, leave
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, find_strategy, made_plan, shown_to
@@ -126,8 +126,7 @@ class _Job:
     ) -> "_Job":
         shown = shown_to(strategy, task)
         plan = made_plan(strategy, shown, VisitStatistics(mdp.states, mdp.actions))
-        if plan.selection is Selection.SAMPLE:
-            checked_behavior(mdp, plan.scores if len(plan.scores) > 1 else plan.scores[0])
+        _check_shares(mdp, task.policy, plan)
         if estimator.needs_episodes and plan.selection is not Selection.SAMPLE:
             raise InputError(
                 f"estimator {estimator.id!r} needs the probability of every action, and strategy "
@@ -163,6 +162,26 @@ class _Job:
             self.estimates[run, checkpoint] = estimate.value
             self.standard_errors[run, checkpoint] = estimate.standard_error
             self.unvisited[run, checkpoint] = estimate.unvisited_probability
+
+
+def _check_shares(mdp: TabularMDP, policy: FloatArray, plan: Plan) -> None:
+    """Scores that an action may be drawn from sum to 1 in every state that can be entered."""
+    if plan.selection is Selection.SAMPLE:
+        checked_behavior(mdp, plan.scores if len(plan.scores) > 1 else plan.scores[0])
+    elif plan.selection is Selection.FOLLOW:
+        # The target policy's actions are taken at least once, whatever their shares.
+        allowed = np.any(plan.scores > 0, axis=0) | (policy > 0)
+        layers = reachable_layers(mdp._outcomes, mdp._initial, allowed, mdp.horizon)
+        for t in range(mdp.horizon):
+            entered = layers.states[layers.start[t] : layers.start[t + 1]]
+            sums = plan.scores[min(t, len(plan.scores) - 1), entered].sum(axis=1)
+            wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
+            if wrong.any():
+                i = int(np.argmax(wrong))
+                raise InputError(
+                    f"shares of state {entered[i]} at step {t} sum to {sums[i]:.12g}; where they "
+                    f"are followed they must sum to 1"
+                )
 
 
 def _check_seed(seed: Any) -> None:
