@@ -88,7 +88,7 @@ def test_only_strategies_with_a_rule_are_compiled() -> None:
         simulate(tree.mdp, tree.policy, LeastTried(), episodes=5, runs=1, compiled=True)
 
 
-@pytest.mark.parametrize("selection", [Selection.SAMPLE, Selection.TRACK, Selection.LARGEST])
+@pytest.mark.parametrize("selection", Selection)
 @pytest.mark.parametrize("kind", MODELS)
 def test_standing_plans_are_compiled_without_a_rule(kind: str, selection: Selection) -> None:
     model = MODELS[kind](5)
@@ -216,3 +216,19 @@ def test_standing_plans_that_are_no_probabilities_are_refused(compiled: bool | N
     low = FixedPlan(Plan(np.full((1, 3, 2), 0.4), Selection.SAMPLE))
     with pytest.raises(InputError, match=r"behavior of state 0 sums to 0\.8"):
         simulate(tree.mdp, tree.policy, low, episodes=5, runs=1, compiled=compiled)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_shares_that_do_not_sum_to_1_are_not_followed(steps: int) -> None:
+    tree = problems.find("tree")(3)
+    shares = np.full((steps, 7, 2), 0.5)
+    shares[-1, 6] = 0.0, 0.0  # action 1 has a share on the way there
+    with pytest.raises(InputError, match="shares of state 6 at step 2 sum to 0; where they are"):
+        plan = Plan(shares, Selection.FOLLOW)
+        simulate(tree.mdp, tree.policy, FixedPlan(plan), episodes=5, runs=1)
+    shares[-1, 6] = 0.3, 0.3
+    # Nothing leads there but the first visits of the target policy's actions.
+    shares[:, [0, 2]] = 1.0, 0.0
+    with pytest.raises(InputError, match=r"shares of state 6 at step 2 sum to 0\.6"):
+        plan = Plan(shares, Selection.FOLLOW)
+        simulate(tree.mdp, tree.policy, FixedPlan(plan), episodes=5, runs=1)

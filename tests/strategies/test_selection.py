@@ -77,6 +77,30 @@ def test_tracking_matches_its_shares() -> None:
     assert np.abs(collector.statistics.visits[0] - 1000 * shares).max() <= 2
 
 
+def test_followed_shares_are_matched_from_the_first_draw_on() -> None:
+    shares = [0.6, 0.0, 0.4]
+    even = [1 / 3] * 3
+    first = [
+        collector_in_one_state(plan(shares, Selection.FOLLOW), even, [9, 1, 1], seed).act(0)[0]
+        for seed in range(2000)
+    ]
+    assert_drawn_from(np.bincount(first, minlength=3), shares)
+    # Visits made under other plans do not count: share * (asked + 1) - taken decides.
+    collector = collector_in_one_state(plan(shares, Selection.FOLLOW), even, [9, 1, 1])
+    for asked_before in range(100):
+        collector.act(0)
+        taken = collector._taken[0, 0]
+        assert np.abs(taken - (asked_before + 1) * np.array(shares)).max() < 1
+    assert taken.tolist() == [60, 0, 40]
+
+
+def test_unvisited_target_actions_go_before_followed_shares() -> None:
+    scores = plan([1.0, 0.0, 0.0], Selection.FOLLOW)
+    assert asked(scores, [0.5, 0.5, 0.0], [5, 0, 0], times=20).tolist() == [0, 20, 0]
+    # An action that the target policy never takes is taken where it has a share, and only there.
+    assert asked(scores, [0.0, 0.5, 0.5], [0, 1, 1], times=20).tolist() == [20, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("scores", "visits", "selection", "shares"),
     [
