@@ -81,8 +81,8 @@ def sweep(
     """One majorize-minimize step, in place; never increases F.
 
     From the last step back: Q(s,a) = p(s,a) + sum_s' P(s'|s,a) H(s'), H(s) = (sum_a b sqrt(Q))^2,
-    and b becomes b sqrt(Q) / sum_a b sqrt(Q). On a tree one sweep is Theorem 1. `spare` is room
-    for [2, S+1].
+    and b becomes b sqrt(Q) / sum_a b sqrt(Q), or stays where nothing below is worth a visit. A
+    share of zero stays zero. On a tree one sweep is Theorem 1. `spare` is room for [2, S+1].
     """
     row_start, successors, probability = outcomes
     start, layer_states = layers
@@ -99,17 +99,19 @@ def sweep(
                 worth = prices[s, a]
                 for o in range(row_start[p], row_start[p + 1]):
                     worth += probability[o] * spare[ahead, successors[o]]
-                share = behavior[t, s, a] * sqrt(worth)
-                total += share
-                behavior[t, s, a] = share
+                if worth > 0.0:
+                    behavior[t, s, a] *= sqrt(worth)
+                    total += behavior[t, s, a]
+                else:
+                    # Marked by the sign, and kept for the case that nothing is worth a visit.
+                    behavior[t, s, a] = -behavior[t, s, a]
             spare[here, s] = total * total
-            if total > 0.0:
-                for a in range(actions):
-                    behavior[t, s, a] /= total
-            else:
-                # Nothing below is worth a visit; any shares will do.
-                for a in range(actions):
-                    behavior[t, s, a] = 1.0 / actions
+            for a in range(actions):
+                share = behavior[t, s, a]
+                if total > 0.0:
+                    behavior[t, s, a] = share / total if share > 0.0 else 0.0
+                else:
+                    behavior[t, s, a] = abs(share)
         if t + 1 < horizon:
             for i in range(start[t + 1], start[t + 2]):
                 spare[ahead, layer_states[i]] = 0.0
@@ -123,7 +125,7 @@ def extrapolate(
     momentum: float,
     result: FloatArray,
 ) -> None:
-    """Go on in the direction from `before` to `behavior`, keeping shares positive."""
+    """Go on in the direction from `before` to `behavior`, keeping positive shares positive."""
     start, layer_states = layers
     horizon, _, actions = behavior.shape
     for t in range(horizon):
@@ -135,7 +137,8 @@ def extrapolate(
                 step = momentum * (share - before[t, s, a])
                 # Downwards by a factor, which to first order is the same step.
                 share = share + step if step >= 0.0 else share * share / (share - step)
-                share = max(share, LEAST_SHARE)
+                if behavior[t, s, a] > 0.0:
+                    share = max(share, LEAST_SHARE)
                 result[t, s, a] = share
                 total += share
             for a in range(actions):
