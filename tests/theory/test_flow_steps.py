@@ -198,6 +198,30 @@ def test_prices_bound_the_error_from_below(instance: Instance, seed: int) -> Non
     assert set(np.unique(reply)) <= {0.0, 1.0}
 
 
+@given(instances, st.integers(1, 20))
+def test_actions_left_out_stay_out(instance: Instance, count: int) -> None:
+    """A strategy may refuse actions: a share of zero is never raised, whatever it would lead to."""
+    rng = np.random.default_rng(count)
+    taken = rng.random(instance.behavior.shape) < 0.5
+    taken[..., 0] = True
+    start = instance.behavior * taken
+    start /= start.sum(axis=2, keepdims=True)
+    # Costs count only where the behavior still leads; the others stand for nothing to be learned.
+    costs = np.where(instance.visits(start) > 0, instance.costs, 0.0)
+    behavior = np.array(start)
+    accelerated_sweeps(*instance.model, costs, instance.prior, instance.episodes, behavior, count)
+    assert not behavior[~taken].any()
+    np.testing.assert_allclose(behavior.sum(axis=2), 1.0, rtol=1e-12)
+
+
+def test_where_nothing_is_worth_a_visit_shares_stay() -> None:
+    instance = Instance.drawn(3, known=False, visited=False)
+    outcomes, _, layers = instance.model
+    behavior = np.array(instance.behavior)
+    sweep(outcomes, layers, np.zeros(instance.costs.shape), behavior, instance.room())
+    np.testing.assert_array_equal(behavior, instance.behavior)
+
+
 @given(instances, st.floats(0.0, 1.0))
 def test_extrapolation(instance: Instance, momentum: float) -> None:
     *_, layers = instance.model
