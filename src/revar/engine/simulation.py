@@ -69,6 +69,7 @@ def simulate(
     if compiled and rule is None:
         raise InputError(f"strategy {collector.id!r} has no compiled rule")
     play = _compiled_play(job, rule) if rule is not None else _plain_play(job)
+    true_value = policy_value(mdp, task.policy)  # before the runs: an interrupt waits for nothing
     ended = drive(
         play,
         job.finished,
@@ -79,7 +80,7 @@ def simulate(
     )
     complete = ended.size == runs
     return SimulationResult(
-        true_value=policy_value(mdp, task.policy),
+        true_value=true_value,
         strategy=collector.id,
         estimator=estimates_by.id,
         checkpoints=job.checkpoints,
