@@ -2,10 +2,16 @@
 
 `error_model="numpy"` makes 0/0 a NaN instead of an exception, as in the NumPy code that calls
 these functions; floating-point semantics stay strict (no fastmath), so that compiled and
-interpreted results agree to the bit. Machine code is kept on disk.
+interpreted results agree to the bit.
+
+Machine code is kept on disk. numba would keep it until the function's own file changes; here it
+is kept until any file of the package changes, because functions of one file are compiled into
+those of another.
 """
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -18,19 +24,36 @@ _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"
 _IN_PLACE: dict[str, Any] = {**_OPTIONS, "_nrt": False}
 
 
+def _stamp_of_sources() -> str:
+    """A digest of every source file of the package."""
+    digest = hashlib.sha256()
+    folder = Path(__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(str(path.relative_to(folder)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+_STAMP = _stamp_of_sources()
+
+
+def _compile(function: Function, **options: Any) -> Function:
+    dispatcher: Any = numba.njit(**options)(function)
+    dispatcher._cache._cache_file._source_stamp = _STAMP
+    compiled_function: Function = dispatcher
+    return compiled_function
+
+
 def compiled(function: Function) -> Function:
     """Compile on first call, and run without the GIL."""
-    compiled_function: Function = numba.njit(**_OPTIONS)(function)
-    return compiled_function
+    return _compile(function, **_OPTIONS)
 
 
 def compiled_in_place(function: Function) -> Function:
     """Compile a function that creates no arrays, only writes to those it is given."""
-    compiled_function: Function = numba.njit(**_IN_PLACE)(function)
-    return compiled_function
+    return _compile(function, **_IN_PLACE)
 
 
 def inlined(function: Function) -> Function:
     """Compile a small function that creates no arrays into each of its callers."""
-    compiled_function: Function = numba.njit(**_IN_PLACE, inline="always")(function)
-    return compiled_function
+    return _compile(function, **_IN_PLACE, inline="always")

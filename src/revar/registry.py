@@ -47,7 +47,7 @@ class Registry(Generic[Item]):
         """The item of that id; an unknown id names the nearest one."""
         self._search()
         if item_id not in self._items:
-            near = difflib.get_close_matches(item_id, self._items, n=1, cutoff=0.4)
+            near = difflib.get_close_matches(item_id, self._items, n=1, cutoff=0.6)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(self.ids())}"
             raise InputError(f"unknown {self.kind} {item_id!r}; {hint}")
         return self._items[item_id]

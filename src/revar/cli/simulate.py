@@ -109,6 +109,11 @@ def _show(problem_id: str, episodes: int, limit: float, results: "list[Simulatio
 
 def _json(problem_id: str, limit: float, results: "list[SimulationResult]") -> str:
     import json
+    from math import isfinite
+
+    def finite(number: float) -> float | None:
+        """JSON has neither NaN nor infinity."""
+        return float(number) if isfinite(number) else None
 
     rows = [
         {
@@ -120,9 +125,9 @@ def _json(problem_id: str, limit: float, results: "list[SimulationResult]") -> s
             "complete": result.complete,
             "true_value": result.true_value,
             "limit": limit,
-            "mse": float(result.mse[0]),
-            "mse_standard_error": float(result.mse_standard_error[0]),
-            "coverage": float(result.coverage()[0]),
+            "mse": finite(result.mse[0]),
+            "mse_standard_error": finite(result.mse_standard_error[0]),
+            "coverage": finite(result.coverage()[0]),
         }
         for result in results
         if result.runs > 0

@@ -10,8 +10,7 @@ from revar.estimators.certainty_equivalence import plug_in
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
 from revar.model.moments import push
 from revar.model.rewards import RewardLaw
-from revar.strategies.reduced_variance import refresh_frequencies
-from revar.strategies.rule import Memory, Path, Question, Revise, Seen
+from revar.strategies.rule import Memory, Path, Question, Revise, Seen, refresh_frequencies
 from revar.strategies.selection import (
     Selection,
     best_action,

@@ -67,17 +67,18 @@ def drive(
         if progress is not None:
             progress(int(finished.sum()), runs * episodes)
 
-    for worker in workers:
-        worker.start()
     try:
+        for worker in workers:
+            worker.start()
         wait()
     except KeyboardInterrupt:
         pass
     finally:
-        if any(worker.is_alive() for worker in workers):
+        if not all(ended):
             stop[0] = 1
         for worker in workers:
-            worker.join(PARTING_SECONDS / len(workers))
+            if worker.ident is not None:
+                worker.join(PARTING_SECONDS / len(workers))
     if errors:
         raise errors[0]
     return np.flatnonzero(ended)

@@ -47,7 +47,10 @@ class SimulationResult:
         if not 0.0 < confidence < 1.0:
             raise InputError(f"confidence is {confidence}; it must lie between 0 and 1")
         reach = NormalDist().inv_cdf(0.5 + confidence / 2.0) * self.standard_errors
-        return np.asarray((np.abs(self._errors()) <= reach).mean(axis=0))
+        errors = self._errors()
+        # Where there is no estimate yet, there is no interval to speak of.
+        inside = np.where(np.isnan(errors), np.nan, np.abs(errors) <= reach)
+        return np.asarray(inside.mean(axis=0))
 
     def _squared_errors(self) -> FloatArray:
         return self._errors() ** 2

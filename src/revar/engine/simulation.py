@@ -133,6 +133,8 @@ class _Job:
                 f"estimator {estimator.id!r} needs the probability of every action, and strategy "
                 f"{strategy.id!r} chooses deterministically; use 'certainty-equivalence'"
             )
+        if estimator.needs_episodes:
+            _check_cover(strategy, task.policy, plan)
         points = _checked_checkpoints(checkpoints, task.episodes or 0)
         rows = (runs, points.size)
         return cls(
@@ -183,6 +185,17 @@ def _check_shares(mdp: TabularMDP, policy: FloatArray, plan: Plan) -> None:
                     f"shares of state {entered[i]} at step {t} sum to {sums[i]:.12g}; where they "
                     f"are followed they must sum to 1"
                 )
+
+
+def _check_cover(strategy: Strategy, policy: FloatArray, plan: Plan) -> None:
+    """Importance ratios need a behavior that takes whatever the target policy takes."""
+    left_out = (policy > 0) & np.any(plan.scores == 0, axis=0)
+    if left_out.any():
+        state, action = (int(i) for i in np.argwhere(left_out)[0])
+        raise InputError(
+            f"strategy {strategy.id!r} never takes action {action} in state {state}, which the "
+            f"target policy does; use 'certainty-equivalence'"
+        )
 
 
 def _check_seed(seed: Any) -> None:

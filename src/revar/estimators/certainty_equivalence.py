@@ -10,6 +10,7 @@ from revar.compilation import compiled
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate, Estimator, episodes_of, estimators
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
+from revar.model.policy import check_sums
 from revar.model.reachability import reachable_layers
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
@@ -33,6 +34,8 @@ class CertaintyEquivalence(Estimator):
 
     def estimate(self, task: Task, data: Dataset | VisitStatistics, *, run: int = 0) -> Estimate:
         """From statistics of any collection, or from whole episodes; `run` picks the run axis."""
+        if not isinstance(data, Dataset | VisitStatistics):
+            raise InputError(f"data is {type(data).__name__}, not a Dataset or VisitStatistics")
         if isinstance(data, Dataset):
             statistics = VisitStatistics(task.states, task.actions)
             statistics.record_many(episodes_of(data, task, "certainty equivalence"))
@@ -52,6 +55,7 @@ class CertaintyEquivalence(Estimator):
         if initial is None:
             initial = observed.initial_count / episodes
         layers = reachable_layers(outcomes, initial, task.policy > 0, task.horizon)
+        check_sums(task.policy, "policy", np.unique(layers.states))
         value, variance, unvisited = plug_in(
             outcomes,
             initial,

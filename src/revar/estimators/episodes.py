@@ -9,9 +9,10 @@ import numpy as np
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate, episodes_of
 from revar.model.arrays import BoolArray, FloatArray
+from revar.model.policy import check_sums
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
-from revar.model.trajectory import Dataset
+from revar.model.trajectory import ENDED, Dataset
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,14 @@ class Episodes:
         """The data laid out, or an error where an action's propensity is not known."""
         dataset = episodes_of(data, task, asker)
         lengths = np.diff(dataset.start)
+        broken = (lengths < task.horizon) & (dataset.successors[dataset.start[1:] - 1] != ENDED)
+        if broken.any():
+            episode = int(np.argmax(broken))
+            raise InputError(
+                f"{asker} needs whole episodes; episode {episode} stops after {lengths[episode]} "
+                f"of {task.horizon} steps without having ended"
+            )
+        check_sums(task.policy, "policy", np.unique(dataset.states))
         shape = (len(dataset), int(lengths.max()))
         row = np.repeat(np.arange(len(dataset)), lengths)
         place = (row, dataset.step_in_episode)

@@ -15,7 +15,7 @@ def checked_policy(mdp: TabularMDP, policy: Any) -> FloatArray:
     """The policy as an array [S, A] whose rows sum to 1 wherever the policy itself can lead."""
     table = checked_probabilities(policy, "policy", mdp.states, mdp.actions)
     layers = reachable_layers(mdp._outcomes, mdp._initial, table > 0, mdp.horizon)
-    _check_sums(table, "policy", np.unique(layers.states))
+    check_sums(table, "policy", np.unique(layers.states))
     return table
 
 
@@ -28,14 +28,14 @@ def checked_behavior(mdp: TabularMDP, behavior: Any) -> FloatArray:
     if table.ndim == 2:
         table = checked_probabilities(table, "behavior", mdp.states, mdp.actions)
         layers = reachable_layers(mdp._outcomes, mdp._initial, table > 0, mdp.horizon)
-        _check_sums(table, "behavior", np.unique(layers.states))
+        check_sums(table, "behavior", np.unique(layers.states))
         table = table[None]
     elif table.shape == (mdp.horizon, mdp.states, mdp.actions):
         present = mdp._initial
         for t in range(mdp.horizon):
             name = f"behavior at step {t}"
             step = checked_probabilities(table[t], name, mdp.states, mdp.actions)
-            _check_sums(step, name, np.flatnonzero(present))
+            check_sums(step, name, np.flatnonzero(present))
             layers = reachable_layers(mdp._outcomes, present, step > 0, 2)
             present = np.zeros(mdp.states)
             present[layers.states[layers.start[1] :]] = 1.0
@@ -64,7 +64,7 @@ def checked_probabilities(table: Any, name: str, states: int, actions: int) -> F
     return np.ascontiguousarray(array)
 
 
-def _check_sums(table: FloatArray, name: str, visited: IntArray) -> None:
+def check_sums(table: FloatArray, name: str, visited: IntArray) -> None:
     """Refuse the first of the `visited` states whose row does not sum to 1."""
     wrong = np.abs(table[visited].sum(axis=1) - 1.0) > SUM_TOLERANCE
     if wrong.any():

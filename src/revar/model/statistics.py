@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from revar.errors import InputError
-from revar.model.arrays import FloatArray, IntArray, Outcomes
+from revar.model.arrays import FloatArray, IntArray, Outcomes, read_only
 from revar.model.mdp import TabularMDP
 from revar.model.moments import pooled, push
 from revar.model.trajectory import ENDED, Dataset, Trajectory
@@ -223,7 +223,7 @@ class VisitStatistics:
 
     def _shown(self, array: NDArray[Number]) -> NDArray[Number]:
         part = array[:, : self.states]
-        return part[0] if self.runs is None else part
+        return cast(NDArray[Number], read_only(part[0] if self.runs is None else part))
 
     def _check_run(self, run: int) -> None:
         if not 0 <= run < self._visits.shape[0]:

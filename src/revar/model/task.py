@@ -1,12 +1,22 @@
 """Task: the question asked of collected data, and what may be known when answering it."""
 
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
-from revar.model.policy import checked_policy
-from revar.model.validation import checked_discount, checked_horizon
+from revar.model.policy import checked_policy, checked_probabilities
+from revar.model.transitions import checked_initial
+from revar.model.validation import (
+    SUM_TOLERANCE,
+    as_floats,
+    checked_discount,
+    checked_episodes,
+    checked_horizon,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +36,31 @@ class Task:
     model: TabularMDP | None = None
 
     def __post_init__(self) -> None:
-        checked_horizon(self.horizon)
-        checked_discount(self.discount)
-        if self.episodes is not None and self.episodes < 1:
-            raise InputError(f"episodes is {self.episodes}; at least 1 episode is needed")
+        policy = as_floats(self.policy, "policy")
+        if policy.ndim != 2:
+            raise InputError(f"policy has shape {policy.shape}; it must be [states, actions]")
+        policy = checked_probabilities(policy, "policy", *policy.shape)
+        above = policy.sum(axis=1) > 1.0 + SUM_TOLERANCE
+        if above.any():
+            state = int(np.argmax(above))
+            total = policy[state].sum()
+            raise InputError(f"policy of state {state} sums to {total:.12g}; it must sum to 1")
+        checked: dict[str, Any] = {
+            "policy": policy,
+            "horizon": checked_horizon(self.horizon),
+            "discount": checked_discount(self.discount),
+        }
+        if self.initial is not None:
+            checked["initial"] = checked_initial(self.initial)
+            if checked["initial"].shape != policy.shape[:1]:
+                raise InputError(
+                    f"initial has {checked['initial'].size} states; the policy covers "
+                    f"{policy.shape[0]}"
+                )
+        if self.episodes is not None:
+            checked["episodes"] = checked_episodes(self.episodes)
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def of(cls, mdp: TabularMDP, policy: object, *, episodes: int | None = None) -> "Task":

@@ -8,6 +8,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
+from revar.model.validation import as_floats
 
 # The successor of a step after which the episode ended by itself.
 ENDED = -1
@@ -39,15 +40,15 @@ class Trajectory:
         propensities: Any = None,
     ) -> "Trajectory":
         """An episode from its states, actions and rewards; by default it ended by itself."""
-        visited = np.asarray(states, dtype=np.int64)
+        visited = _whole(states, "states")
         count = visited.size
         chances = np.full(count, np.nan) if propensities is None else propensities
         return cls(
             visited,
-            np.asarray(actions, dtype=np.int64),
-            np.asarray(rewards, dtype=np.float64),
+            _whole(actions, "actions"),
+            as_floats(rewards, "rewards"),
             np.append(visited[1:], last_successor).astype(np.int64)[:count],
-            np.asarray(chances, dtype=np.float64),
+            as_floats(chances, "propensities"),
         )
 
     def __post_init__(self) -> None:
@@ -133,6 +134,14 @@ class Dataset:
             self.successors[steps],
             self.propensities[steps],
         )
+
+
+def _whole(values: Any, name: str) -> IntArray:
+    """A copy of the values as whole numbers."""
+    numbers = as_floats(values, name)
+    if not np.all(np.isfinite(numbers) & (numbers == np.floor(numbers))):
+        raise InputError(f"{name} must be whole numbers; got {values!r}")
+    return numbers.astype(np.int64)
 
 
 def _check_steps(

@@ -9,6 +9,9 @@ from revar.errors import InputError
 from revar.model.arrays import FloatArray, Outcomes
 from revar.model.validation import SUM_TOLERANCE, as_floats, pair_name, refuse
 
+# A row that misses less than this of 1 misses it by rounding.
+LEAST_ENDING = 1e-9
+
 
 def checked_initial(initial: Any) -> FloatArray:
     """The first state's distribution as an array [S]."""
@@ -20,7 +23,7 @@ def checked_initial(initial: Any) -> FloatArray:
         return f"state {index}"
 
     refuse(~np.isfinite(start), start, "initial", place, "must be finite")
-    refuse((start < 0) | (start > 1), start, "initial", place, "must lie in [0, 1]")
+    refuse((start < 0) | (start > 1 + SUM_TOLERANCE), start, "initial", place, "must lie in [0, 1]")
     if abs(start.sum() - 1.0) > SUM_TOLERANCE:
         raise InputError(f"initial sums to {start.sum():.12g}; it must sum to 1")
     return start
@@ -74,7 +77,7 @@ def with_endings(matrix: sparse.csr_array, states: int) -> Outcomes:
     """The outcome layout: each row's successors, then the end of the episode where it can be."""
     pairs = matrix.shape[0]
     ending = 1.0 - matrix @ np.ones(states)
-    ends = ending > SUM_TOLERANCE
+    ends = ending > LEAST_ENDING
     lengths = np.diff(matrix.indptr).astype(np.int64) + ends
     row_start = np.zeros(pairs + 1, dtype=np.int64)
     np.cumsum(lengths, out=row_start[1:])

@@ -10,8 +10,8 @@ import numpy as np
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 
-# Sums of probabilities this close to 1 are 1.
-SUM_TOLERANCE = 1e-9
+# Sums of probabilities this close to 1 are taken for 1: single precision leaves as much.
+SUM_TOLERANCE = 1e-6
 
 
 def pair_name(pair: int, actions: int) -> str:
@@ -24,7 +24,7 @@ def refuse(bad: Any, values: Any, name: str, place: Callable[[int], str], rule: 
     flags = np.ravel(bad)
     if flags.any():
         index = int(np.argmax(flags))
-        raise InputError(f"{name} of {place(index)} is {np.ravel(values)[index]:g}; it {rule}")
+        raise InputError(f"{name} of {place(index)} is {np.ravel(values)[index]:.12g}; it {rule}")
 
 
 def as_floats(values: Any, name: str) -> FloatArray:
@@ -47,10 +47,7 @@ def checked_episodes(episodes: Any) -> int:
 
 def checked_discount(discount: Any) -> float:
     """A discount in [0, 1]; 1 is allowed because episodes are finite."""
-    number = isinstance(discount, Real)
-    if not (number and 0.0 <= discount <= 1.0):
-        raise InputError(f"discount is {discount!r}; it must lie in [0, 1]")
-    return float(discount)
+    return checked_share(discount, "discount")
 
 
 def checked_count(value: Any, name: str) -> int:
@@ -59,3 +56,10 @@ def checked_count(value: Any, name: str) -> int:
     if not (number and 1 <= value < inf and int(value) == value):
         raise InputError(f"{name} is {value!r}; it must be a whole number of at least 1")
     return int(value)
+
+
+def checked_share(value: Any, name: str) -> float:
+    """A number in [0, 1]."""
+    if not (isinstance(value, Real) and 0.0 <= float(value) <= 1.0):
+        raise InputError(f"{name} is {value!r}; it must lie in [0, 1]")
+    return float(value)

@@ -3,7 +3,9 @@
 import numpy as np
 from scipy import sparse
 
+from revar.errors import InputError
 from revar.model.mdp import TabularMDP
+from revar.model.validation import checked_count, checked_share
 from revar.problems.problem import Problem, problems
 
 MOVES = ((0, -1), (0, 1), (1, 0), (-1, 0))  # left, right, down, up as (row, column) steps
@@ -30,6 +32,10 @@ def gridworld(
     because the paper does not say: slip 0.1, horizon 3 * size, normal rewards, standard normal
     means, no discount.
     """
+    if checked_count(size, "size") == 1:
+        raise InputError("size is 1; a grid whose start is its goal has no episodes")
+    checked_share(slip, "slip")
+    checked_share(2.0 * common, "2 * common")
     states = size * size
     cells = np.arange(states)
     landing = np.empty((states, 4), dtype=np.int64)

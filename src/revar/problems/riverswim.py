@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from revar.errors import InputError
 from revar.model.mdp import TabularMDP
+from revar.model.validation import checked_count, checked_share
 from revar.problems.problem import Problem, problems
 
 
@@ -22,6 +24,9 @@ def riverswim(
     with standard deviation `noise` times its mean, and none elsewhere. The target policy swims
     with probability `swim`; episodes start next to the left bank.
     """
+    if checked_count(states, "states") == 1:
+        raise InputError("states is 1; a river has two banks")
+    checked_share(swim, "swim")
     transitions = np.zeros((states, 2, states))
     last = states - 1
     for s in range(states):

@@ -4,6 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from revar.model.mdp import TabularMDP
+from revar.model.validation import checked_count, checked_share
 from revar.problems.problem import Problem, problems
 
 
@@ -24,6 +25,8 @@ def tree(
     paper prints both variances for action 1). Assumed, because the paper does not say: normal
     rewards, standard normal means, no discount.
     """
+    checked_count(depth, "depth")
+    checked_share(common, "common")
     states = 2**depth - 1
     inner = 2 ** (depth - 1) - 1
     successors = np.arange(1, states)

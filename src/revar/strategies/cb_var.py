@@ -11,8 +11,7 @@ from revar.errors import InputError
 from revar.model.arrays import FloatArray, Outcomes
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
-from revar.strategies.reduced_variance import sample_budget
-from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen
+from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen, sample_budget
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, strategies
 

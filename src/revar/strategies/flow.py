@@ -12,8 +12,7 @@ from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
 from revar.model.reachability import expand
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
-from revar.strategies.reduced_variance import refresh_frequencies
-from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen
+from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen, refresh_frequencies
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, strategies
 from revar.theory.flow_steps import accelerated_sweeps

@@ -12,7 +12,15 @@ from revar.model.arrays import FloatArray, IntArray, Outcomes
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.validation import checked_count
-from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen
+from revar.strategies.rule import (
+    CompiledRule,
+    Memory,
+    Path,
+    Question,
+    Seen,
+    refresh_frequencies,
+    sample_budget,
+)
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, strategies
 from revar.theory.recursions import proportion_score, proportion_sweeps
@@ -111,13 +119,6 @@ class ReducedVariance(Strategy):
         )
 
 
-def sample_budget(task: Task, asker: str) -> int:
-    """n = K L, the most steps that the budget allows."""
-    if task.episodes is None:
-        raise InputError(f"{asker} needs to know the number of episodes in advance")
-    return task.episodes * task.horizon
-
-
 @inlined
 def upper_deviation(visits: int, squares: float, bonus: float) -> float:
     """sigma-hat + bonus / sqrt(T); fewer than two visits count as one without spread."""
@@ -181,16 +182,3 @@ def _replan(
         proportion_sweeps(
             believed, deviation, policy, discount, question.horizon, scores[0], normalizers, spare
         )
-
-
-@compiled_in_place
-def refresh_frequencies(believed: Outcomes, visits: IntArray, outcome_count: IntArray) -> None:
-    """P-hat of every pair that has been visited."""
-    row_start, _, probability = believed
-    actions = visits.shape[1]
-    for s in range(visits.shape[0]):
-        for a in range(actions):
-            if visits[s, a] > 0:
-                p = s * actions + a
-                for o in range(row_start[p], row_start[p + 1]):
-                    probability[o] = outcome_count[o] / visits[s, a]

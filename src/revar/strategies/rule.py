@@ -12,7 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from revar.compilation import compiled_in_place
+from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray, Outcomes
+from revar.model.task import Task
 
 
 class Question(NamedTuple):
@@ -98,3 +100,23 @@ class CompiledRule:
     on_step: Revise = leave
     on_episode: Revise = leave
     known_transitions: bool = False
+
+
+def sample_budget(task: Task, asker: str) -> int:
+    """n = K L, the most steps that the budget allows."""
+    if task.episodes is None:
+        raise InputError(f"{asker} needs to know the number of episodes in advance")
+    return task.episodes * task.horizon
+
+
+@compiled_in_place
+def refresh_frequencies(believed: Outcomes, visits: IntArray, outcome_count: IntArray) -> None:
+    """P-hat of every pair that has been visited."""
+    row_start, _, probability = believed
+    actions = visits.shape[1]
+    for s in range(visits.shape[0]):
+        for a in range(actions):
+            if visits[s, a] > 0:
+                p = s * actions + a
+                for o in range(row_start[p], row_start[p + 1]):
+                    probability[o] = outcome_count[o] / visits[s, a]

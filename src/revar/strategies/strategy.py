@@ -45,6 +45,12 @@ class Plan:
             )
         if not isinstance(self.selection, Selection):
             raise InputError(f"selection of a plan is {self.selection!r}; it must be a Selection")
+        if not isinstance(self.visits_first, int) or self.visits_first < 1:
+            raise InputError(f"visits_first of a plan is {self.visits_first!r}; at least 1")
+        if self.lasts is not None and (not isinstance(self.lasts, int) or self.lasts < 0):
+            raise InputError(
+                f"a plan lasts {self.lasts!r} episodes; it must be a whole number, or None for good"
+            )
 
 
 class Strategy(ABC):
@@ -83,12 +89,16 @@ def find_strategy(strategy: str | Strategy) -> Strategy:
             f"strategy is {strategy!r}; it must be an id (one of {', '.join(strategies.ids())}) "
             f"or a Strategy"
         )
+    if not isinstance(getattr(strategy, "id", None), str):
+        raise InputError(f"strategy {type(strategy).__name__} has no id")
     return strategy
 
 
 def made_plan(strategy: Strategy, task: Task, statistics: VisitStatistics) -> Plan:
     """The strategy's plan, or an error where its scores do not fit the task."""
     plan = strategy.plan(task, statistics)
+    if not isinstance(plan, Plan):
+        raise InputError(f"strategy {strategy.id!r} plans {type(plan).__name__}, not a Plan")
     steps, *table = plan.scores.shape
     if steps not in (1, task.horizon) or table != [task.states, task.actions]:
         raise InputError(

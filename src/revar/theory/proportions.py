@@ -25,8 +25,10 @@ def sampling_proportions(mdp: TabularMDP, policy: Any) -> SamplingProportions:
     """b*(a|s) and B(s) of Theorem 1, by Algorithm 2's sweeps, which are exact on a tree.
 
     On other structures they are the paper's approximation, which ignores that a state can be
-    entered in several ways. A bandit is the case of one sweep: b* is proportional to pi sigma
-    (Proposition 1). Where nothing below a state varies, b* is the target policy.
+    entered in several ways, and that the horizon may cut an episode short of what B counts: a
+    last state that leads on, to itself for instance, counts as if it did. A bandit whose actions
+    end the episode is the case of one sweep: b* is proportional to pi sigma (Proposition 1).
+    Where nothing below a state varies, b* is the target policy.
     """
     target = checked_policy(mdp, policy)
     scores = np.zeros_like(target)

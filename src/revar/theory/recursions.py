@@ -171,14 +171,17 @@ def pair_costs(
                 p = s * actions + a
                 first, last = row_start[p], row_start[p + 1]
                 mean_gain = 0.0
+                mean_reward = 0.0
                 for o in range(first, last):
                     mean_gain += probability[o] * gain[o]
+                    mean_reward += probability[o] * outcome_reward_mean[o]
                 spread = 0.0
                 covariance = 0.0
                 for o in range(first, last):
                     centred = gain[o] - mean_gain
                     spread += probability[o] * centred * centred
-                    covariance += probability[o] * centred * outcome_reward_mean[o]
+                    # Both centred: a large mean would multiply what rounding leaves of the other.
+                    covariance += probability[o] * centred * (outcome_reward_mean[o] - mean_reward)
                 cost = max(0.0, cost + 2.0 * w * covariance + spread)
             costs[s, a] = cost
     return costs
