@@ -12,7 +12,7 @@ from revar.estimators import Estimate, Estimator, MonteCarlo
 from revar.model.mdp import TabularMDP
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
-from revar.model.trajectory import Dataset
+from revar.model.trajectory import ENDED, Dataset
 from revar.problems import Problem
 from revar.strategies import OnPolicy, Plan, ReducedVariance, Selection, Strategy
 from revar.strategies.rule import CompiledRule
@@ -134,7 +134,7 @@ class Writing(OnPolicy):
     """Counts a visit that nobody made."""
 
     def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
-        statistics.visits[0, 0] += 1
+        statistics.record_step(0, 0, 0.0, ENDED)
         return super().plan(task, statistics)
 
 

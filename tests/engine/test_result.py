@@ -51,9 +51,10 @@ def test_one_run_has_no_standard_error() -> None:
     assert found.mse_standard_error.tolist() == [np.inf, np.inf]
 
 
-def test_an_infinite_standard_error_covers_and_a_missing_estimate_does_not() -> None:
+def test_an_infinite_standard_error_covers_and_a_missing_estimate_has_no_coverage() -> None:
     found = result([[50.0, np.nan], [50.0, np.nan]], [[np.inf, np.nan], [1.0, np.nan]])
-    assert found.coverage().tolist() == [0.5, 0.0]
+    np.testing.assert_array_equal(found.coverage(), [0.5, np.nan])
+    np.testing.assert_array_equal(found.mse, [48.0**2, np.nan])
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, -0.5, 95.0, float("nan")])
