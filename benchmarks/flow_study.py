@@ -55,9 +55,9 @@ VARIANTS: dict[str, str | Strategy] = {
     "one first visit": Flow(tuning=Tuning(first_visits=1.0)),
     "three first visits": Flow(tuning=Tuning(first_visits=3.0)),
     "re-plans at factor 1.3": Flow(tuning=Tuning(growth=1.3)),
-    "re-plans at factor 2.5": Flow(tuning=Tuning(growth=2.5)),
-    "6 sweeps": Flow(tuning=Tuning(sweeps=6.0)),
-    "40 sweeps": Flow(tuning=Tuning(sweeps=40.0)),
+    "re-plans at factor 4": Flow(tuning=Tuning(growth=4.0)),
+    "at most 10 sweeps": Flow(tuning=Tuning(sweeps=10.0)),
+    "at most 100 sweeps": Flow(tuning=Tuning(sweeps=100.0)),
     "plans for all that is left": Flow(tuning=Tuning(look_ahead=1e9)),
 }
 
@@ -151,6 +151,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--variants", action="store_true")
+    parser.add_argument("--strategy", help="measure this row alone and keep the others")
     options = parser.parse_args()
     console = Console()
     if options.variants:
@@ -159,13 +160,19 @@ def main() -> None:
     else:
         name, strategies = "flow_study", STRATEGIES
         budgets = (*ADAPTIVE_BUDGETS, LAST_BUDGET)
-    found = list(cells(strategies, budgets, options.runs, console))
+    kept: list[Cell] = []
+    path = RESULTS / f"{name}.json"
+    if options.strategy is not None:
+        stored = json.loads(path.read_text())["cells"]
+        kept = [Cell(**cell) for cell in stored if cell["strategy"] != options.strategy]
+        strategies = {options.strategy: strategies[options.strategy]}
+    found = [*kept, *cells(strategies, budgets, options.runs, console)]
     RESULTS.mkdir(exist_ok=True)
     table = markdown(found)
     console.print(table, soft_wrap=True)
     (RESULTS / f"{name}.md").write_text(table)
     content = {"machine": facts(), "cells": [asdict(cell) for cell in found]}
-    (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
+    path.write_text(json.dumps(content, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -140,6 +140,15 @@ def test_on_policy_all_are_monte_carlo(estimator: Estimator) -> None:
     assert found.standard_error == pytest.approx(expected.standard_error, rel=1e-12)
 
 
+@pytest.mark.parametrize("estimator", [MonteCarlo(), ImportanceSampling(), DoublyRobust()])
+def test_episodes_that_were_broken_off_are_refused(estimator: Estimator) -> None:
+    task = Task(policy=np.array([[1.0]]), horizon=5)
+    part = Trajectory.of([0, 0], [0, 0], [1.0, 1.0], last_successor=0, propensities=[1.0, 1.0])
+    message = "needs whole episodes; episode 0 stops after 2 of 5 steps without having ended"
+    with pytest.raises(InputError, match=message):
+        estimator.estimate(task, Dataset.of([part, part]))
+
+
 def test_estimates_by_hand() -> None:
     # Ratios 0.8/0.5 and 0.3/0.6 in the first episode, 0.2/0.5 in the second.
     model = small_model()
@@ -147,7 +156,7 @@ def test_estimates_by_hand() -> None:
     data = Dataset.of(
         [
             Trajectory.of([0, 1], [0, 0], [1.0, 5.0], propensities=[0.5, 0.6]),
-            Trajectory.of([0], [1], [3.0], last_successor=0, propensities=[0.5]),
+            Trajectory.of([0], [1], [3.0], propensities=[0.5]),
         ]
     )
     first, second = (0.8 / 0.5) * (0.3 / 0.6), 0.2 / 0.5

@@ -25,8 +25,8 @@ class Tuning(NamedTuple):
     None of them has a unit, so that multiplying all rewards by a number changes no decision.
     """
 
-    growth: float = 1.6  # a plan is made anew when the episodes have grown by this factor
-    sweeps: float = 16.0  # for every plan
+    growth: float = 2.0  # a plan is made anew when the episodes have grown by this factor
+    sweeps: float = 40.0  # for a plan, at most; 4 sqrt(k) after few episodes k
     prior_visits: float = 4.0  # below so many visits the pooled reward variance fills in
     variance_bonus: float = 1.0  # times sqrt(2 log(k+1) / (T+1)), on the standard deviation
     unseen_outcomes: float = 0.5  # times the typical variance / (T+1): successors not seen yet
@@ -156,7 +156,7 @@ def _plan_flow(
         seen.visits.astype(np.float64),
         max(1.0, min(left, tuning.look_ahead * episode + 10.0)),
         behavior,
-        int(tuning.sweeps),
+        int(min(tuning.sweeps, 4.0 * sqrt(episode))),
     )
 
 

@@ -1,0 +1,36 @@
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import revar
+
+PROGRAM = """
+import revar
+from revar.estimators import CertaintyEquivalence
+task = revar.Task(policy=[[1.0]], horizon=1, initial=[1.0])
+data = revar.VisitStatistics(states=1, actions=1)
+for reward in (1.0, 3.0):
+    data.record(revar.Trajectory.of([0], [0], [reward]))
+print(CertaintyEquivalence().estimate(task, data).standard_error)
+"""
+
+
+def test_an_edit_in_one_file_reaches_what_other_files_compiled_of_it(tmp_path: Path) -> None:
+    # The estimator has the recursions of another file compiled into it.
+    package = tmp_path / "revar"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(revar.__file__).parent, package, ignore=ignored)
+
+    def standard_error() -> float:
+        command = [sys.executable, "-c", PROGRAM]
+        shown = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
+        return float(shown.stdout)
+
+    before = standard_error()
+    recursions = package / "theory" / "recursions.py"
+    source = recursions.read_text()
+    line = "cost = w * w * reward_variance[s, a]\n"
+    assert source.count(line) == 1
+    recursions.write_text(source.replace(line, line.replace("=", "= 4.0 *", 1)))
+    assert abs(standard_error() / before - 2.0) < 1e-9
