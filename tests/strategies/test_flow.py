@@ -1,0 +1,353 @@
+"""The rules of the flow strategies: what they may see, take and depend on."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from revar import (
+    TabularMDP,
+    Task,
+    VisitStatistics,
+    estimation_variance,
+    occupancy,
+    optimal_flow,
+    policy_value,
+    simulate,
+)
+from revar.engine.collector import Collector
+from revar.engine.plain import play_episode
+from revar.engine.result import SimulationResult
+from revar.engine.world import World
+from revar.errors import InputError
+from revar.estimators import CertaintyEquivalence
+from revar.model.trajectory import ENDED
+from revar.problems import Problem, problems
+from revar.strategies import Flow, FlowOracle, ReducedVariance, Selection, Strategy
+from revar.strategies.flow import STUDIED, plan_times
+from revar.testing.expectations import expect_same_results
+from revar.testing.samples import crossroads
+from tests.strategies.flow_problems import PROBLEMS
+from tests.strategies.measured import scaled_mse
+from tests.theory.random_models import random_model
+
+ALL: dict[str, Problem] = {**PROBLEMS, "crossroads": crossroads()}
+VARIANTS = (Flow(), Flow(known_transitions=True), FlowOracle())
+NAMES = ("flow", "flow-known", "oracle")
+
+
+def kept(
+    problem: Problem,
+    strategy: Strategy,
+    episodes: int,
+    *,
+    threads: int | None = None,
+    compiled: bool | None = None,
+) -> SimulationResult:
+    """Three runs with every step."""
+    return simulate(
+        problem.mdp,
+        problem.policy,
+        strategy,
+        episodes=episodes,
+        runs=3,
+        seed=11,
+        keep_episodes=True,
+        threads=threads,
+        compiled=compiled,
+    )
+
+
+def collected(problem: Problem, episodes: int) -> VisitStatistics:
+    """What on-policy episodes show."""
+    data = simulate(
+        problem.mdp, problem.policy, "on-policy", episodes=episodes, runs=1, keep_episodes=True
+    ).datasets[0]
+    statistics = VisitStatistics(problem.mdp.states, problem.mdp.actions)
+    statistics.record_many(data)
+    return statistics
+
+
+def with_rewards_times(problem: Problem, factor: float) -> Problem:
+    """The problem with all its rewards multiplied."""
+    mdp = problem.mdp
+
+    def table(values: object) -> sparse.csr_array:
+        places = (mdp.outcomes.successor, mdp.outcomes.row_start)
+        return sparse.csr_array(
+            (factor * np.asarray(values), *places), shape=(mdp.states * mdp.actions, mdp.states + 1)
+        )
+
+    scaled = TabularMDP(
+        mdp.transitions,
+        table(mdp.outcome_reward_mean),
+        table(mdp.outcome_reward_std),
+        mdp.initial,
+        mdp.horizon,
+        mdp.discount,
+        reward_law=mdp.reward_law,
+    )
+    return Problem(problem.name, scaled, problem.policy)
+
+
+@pytest.mark.parametrize("factor", [1024.0, 2.0**-10])
+@pytest.mark.parametrize("strategy", VARIANTS, ids=NAMES)
+@pytest.mark.parametrize("name", ALL)
+def test_the_scale_of_rewards_changes_no_action(
+    name: str, strategy: Strategy, factor: float
+) -> None:
+    plain, scaled = (kept(with_rewards_times(ALL[name], by), strategy, 150) for by in (1.0, factor))
+    for one, other in zip(plain.datasets, scaled.datasets, strict=True):
+        np.testing.assert_array_equal(one.states, other.states)
+        np.testing.assert_array_equal(one.actions, other.actions)
+        np.testing.assert_array_equal(factor * one.rewards, other.rewards)
+
+
+@pytest.mark.parametrize("strategy", VARIANTS, ids=NAMES)
+@pytest.mark.parametrize("name", ALL)
+def test_a_seed_decides_everything_and_the_compiled_loop_nothing(
+    name: str, strategy: Strategy
+) -> None:
+    first = kept(ALL[name], strategy, 40, compiled=True)
+    expect_same_results(first, kept(ALL[name], strategy, 40, threads=1), f"{strategy!r} again")
+    by_step = kept(ALL[name], strategy, 40, compiled=False)
+    expect_same_results(first, by_step, f"{strategy!r} compiled and plain")
+
+
+@pytest.mark.parametrize("strategy", VARIANTS[:2], ids=NAMES[:2])
+def test_flow_takes_only_what_the_target_policy_takes(strategy: Strategy) -> None:
+    found = [crossroads()]
+    for seed in range(60):
+        model = random_model(seed)
+        if (model.policy == 0).any():
+            found.append(Problem(f"model {seed}", model.mdp(), model.policy))
+    assert len(found) > 15
+    assert sum(not problem.policy.any(axis=1).all() for problem in found) > 5
+    for problem in found:
+        visits = simulate(
+            problem.mdp, problem.policy, strategy, episodes=200, runs=5, checkpoints=[200]
+        ).visits
+        # A state without a row is not entered either: nothing could be taken there.
+        assert not visits[:, problem.policy == 0].any()
+
+
+@pytest.mark.parametrize("strategy", VARIANTS[:2], ids=NAMES[:2])
+def test_flow_leaves_out_actions_where_nothing_is_to_be_learned_too(strategy: Strategy) -> None:
+    # Rewards vary in state 0 alone; in state 1 the target policy takes action 0.
+    transitions = np.zeros((2, 2, 2))
+    transitions[0, :, 1] = 1.0
+    mdp = TabularMDP(transitions, 1.0, [[1.0, 1.0], [0.0, 1.0]], [1.0, 0.0], 2)
+    visits = simulate(mdp, [[0.5, 0.5], [1.0, 0.0]], strategy, episodes=100, runs=2).visits
+    assert visits[:, 1].tolist() == [[100, 0], [100, 0]]
+
+
+@pytest.mark.parametrize("name", ["bandit", "garnet", "crossroads"])
+def test_every_action_is_tried_twice_first(name: str) -> None:
+    problem = ALL[name]
+    for data in kept(problem, Flow(), 60).datasets:
+        visits = np.zeros(problem.policy.shape, dtype=np.int64)
+        for state, action in zip(data.states.tolist(), data.actions.tolist(), strict=True):
+            fewest = visits[state][problem.policy[state] > 0].min()
+            assert visits[state, action] == fewest or fewest >= 2
+            visits[state, action] += 1
+
+
+def test_before_the_first_episode_it_mixes_the_policy_with_equal_shares() -> None:
+    problem = crossroads()
+    task = Task.of(problem.mdp, problem.policy, episodes=10).without_model()
+    plan = Flow().plan(task, VisitStatistics(problem.mdp.states, problem.mdp.actions))
+    assert plan.selection is Selection.FOLLOW
+    assert plan.lasts == 1
+    expected = [
+        [0.65, 0.35, 0.0],
+        [0.5, 0.5, 0.0],
+        [0.0, 1.0, 0.0],
+        [0.9 / 2 - 0.4 / 3, 0.9 / 2 - 0.4 / 3, 0.2 + 0.5 / 3],
+        [0.0, 0.0, 0.0],
+    ]
+    np.testing.assert_allclose(plan.scores, np.tile(expected, (5, 1, 1)), atol=1e-12)
+
+
+def test_plans_are_made_at_geometric_times() -> None:
+    assert plan_times(3, 1.5).tolist() == [1, 2, 3, 4]
+    assert plan_times(30, 1.5).tolist() == [1, 2, 3, 4, 6, 9, 13, 19, 28, 42]
+    problem = PROBLEMS["riverswim"]
+    task = Task.of(problem.mdp, problem.policy, episodes=1000).without_model()
+    for episode in (1, 5, 37):
+        plan = Flow().plan(task, collected(problem, episode))
+        assert plan.lasts == plan_times(episode, STUDIED.growth)[-1] - episode
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_plans_are_probabilities(name: str) -> None:
+    problem = ALL[name]
+    for strategy in VARIANTS:
+        for episodes in (1, 30):
+            task = Task.of(problem.mdp, problem.policy, episodes=100)
+            scores = strategy.plan(task, collected(problem, episodes)).scores
+            assert scores.shape == (problem.mdp.horizon, *problem.policy.shape)
+            assert scores.min() >= 0.0
+            totals = scores[:, problem.policy.any(axis=1)].sum(axis=2)
+            np.testing.assert_allclose(totals, 1.0, rtol=1e-12)
+
+
+def test_plans_make_up_for_the_past() -> None:
+    # Five arms alike, the first of them visited far too often: it is left alone for a while.
+    arms = Problem(
+        "arms", TabularMDP(np.zeros((1, 5, 1)), 0.0, 1.0, [1.0], 1), np.full((1, 5), 0.2)
+    )
+    statistics = VisitStatistics(1, 5)
+    for arm, count in enumerate((400, 100, 100, 100, 100)):
+        for number in range(count):
+            statistics.start_episode(0)
+            statistics.record_step(0, arm, 1.0 if number % 2 else -1.0, ENDED)
+    shares = {
+        budget: Flow()
+        .plan(Task.of(arms.mdp, arms.policy, episodes=budget), statistics)
+        .scores[0, 0]
+        for budget in (900, 2400)
+    }
+    assert shares[900][0] < 0.001
+    np.testing.assert_allclose(shares[900][1:], 0.25, atol=0.001)
+    # With 1600 to come all are to end in proportion to their deviations, which carry a bonus.
+    visits = np.array([400, 100, 100, 100, 100])
+    bound = np.sqrt(visits / (visits - 1)) * (1 + np.sqrt(2 * np.log(801) / (visits + 1)))
+    needed = 2400 * bound / bound.sum() - visits
+    np.testing.assert_allclose(shares[2400], needed / 1600, atol=5e-4)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_without_a_budget_or_a_known_start_plans_are_made_from_what_is_there(name: str) -> None:
+    problem = ALL[name]
+    statistics = collected(problem, 40)
+    task = Task.of(problem.mdp, problem.policy, episodes=10**9).without_model()
+    expected = Flow().plan(task, statistics)
+    # A plan looks ahead only so far: without a budget it is that of a large one.
+    plan = Flow().plan(replace(task, episodes=None), statistics)
+    np.testing.assert_array_equal(plan.scores, expected.scores)
+    # Where the start is not known, its frequencies stand for it.
+    seen = statistics.initial_count / statistics.episodes
+    plan = Flow().plan(replace(task, initial=None), statistics)
+    np.testing.assert_array_equal(
+        plan.scores, Flow().plan(replace(task, initial=seen), statistics).scores
+    )
+    plan = Flow().plan(replace(task, initial=None, episodes=None), statistics)
+    assert plan.lasts == expected.lasts
+
+
+def test_collection_without_a_budget_or_a_known_start() -> None:
+    """Step by step, as live collection does it: the error goes down all the same."""
+    problem = ALL["crossroads"]
+    task = Task(problem.policy, problem.mdp.horizon, problem.mdp.discount)
+    world, errors = World.of(problem.mdp), []
+    for seed in range(20):
+        statistics = VisitStatistics(problem.mdp.states, problem.mdp.actions)
+        collector = Collector(Flow(), task, statistics, np.random.default_rng(seed))
+        for _ in range(150):
+            play_episode(collector, world, task.horizon)
+        assert statistics.episodes == 150
+        assert np.all(statistics.visits[problem.policy > 0] >= 2)
+        assert not statistics.visits[problem.policy == 0].any()
+        estimate = CertaintyEquivalence().estimate(task, statistics)
+        errors.append(
+            (estimate.value - policy_value(problem.mdp, problem.policy)) / estimate.standard_error
+        )
+    assert np.mean(np.square(errors)) < 1 + 3 * np.sqrt(2 / 20)
+
+
+def test_simulating_without_a_budget_is_refused() -> None:
+    problem = PROBLEMS["bandit"]
+    with pytest.raises(InputError, match="needs the number of episodes"):
+        Flow().compiled_rule(Task.of(problem.mdp, problem.policy), tree=True)
+
+
+@pytest.mark.parametrize("episodes", [200, 1000])
+def test_with_known_transitions_it_is_as_good_as_revar_on_the_tree(episodes: int) -> None:
+    tree = PROBLEMS["tree"]
+    flow, revar = (
+        scaled_mse(
+            simulate(
+                tree.mdp,
+                tree.policy,
+                strategy,
+                episodes=episodes,
+                runs=2000,
+                checkpoints=[episodes],
+                estimator=CertaintyEquivalence(known_transitions=True),
+            )
+        )
+        for strategy in (
+            Flow(known_transitions=True),
+            ReducedVariance(confidence_scale=0.1, known_transitions=True),
+        )
+    )
+    assert flow.mean < 1.03 * revar.mean + 2 * np.hypot(flow.error, revar.error)
+
+
+def test_rewards_without_noise() -> None:
+    """Only transitions are to be learned, and they are learned as well as can be."""
+    river = problems.find("riverswim")(noise=0.0)
+    result = simulate(river.mdp, river.policy, "flow", episodes=400, runs=1000, checkpoints=[400])
+    error, limit = scaled_mse(result), optimal_flow(river.mdp, river.policy).limit
+    assert error.mean < 1.1 * limit + 2 * error.error
+    assert error.error < 0.06 * limit
+    assert 0.925 <= result.coverage(0.95)[-1] <= 0.975
+
+
+def test_nothing_varies() -> None:
+    """Then one visit of every pair is enough, and it comes sooner than by the target policy."""
+    tree = problems.find("tree")(low_variance=0.0, high_variance=0.0)
+    flow, on_policy = (
+        simulate(tree.mdp, tree.policy, strategy, episodes=3000, runs=20, checkpoints=[100, 3000])
+        for strategy in ("flow", "on-policy")
+    )
+    assert flow.mse[0] < 0.1 * on_policy.mse[0]
+    assert flow.visits.min() >= 1
+    np.testing.assert_allclose(flow.estimates[:, 1], flow.true_value, rtol=1e-12)
+    assert not flow.standard_errors[:, 1].any()
+    assert on_policy.visits.min() == 0
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_rewards_of_zero(name: str) -> None:
+    """Nothing is known to matter, and all that the target policy does is still tried."""
+    mdp = ALL[name].mdp
+    empty = TabularMDP(mdp.transitions, 0.0, 0.0, mdp.initial, mdp.horizon, mdp.discount)
+    result = simulate(empty, ALL[name].policy, "flow", episodes=400, runs=5, checkpoints=[400])
+    assert not result.estimates.any()
+    assert not result.standard_errors.any()
+    needed = (ALL[name].policy > 0) & (occupancy(mdp, ALL[name].policy).sum(axis=0) > 0.01)
+    assert result.visits[:, needed].min() >= 1
+
+
+def lake() -> Problem:
+    """FrozenLake: each move slips to either side, holes end the episode, the goal pays 1."""
+    cells = "SFFFFHFHFFFHHFFG"
+    transitions, rewards = np.zeros((16, 4, 16)), np.zeros((16, 4, 17))
+    for s, a in np.ndindex(16, 4):
+        for move in (a - 1, a, a + 1):
+            down, right = ((0, -1), (1, 0), (0, 1), (-1, 0))[move % 4]
+            row, column = min(max(s // 4 + down, 0), 3), min(max(s % 4 + right, 0), 3)
+            transitions[s, a, 4 * row + column] += 1 / 3
+    transitions[[cell in "HG" for cell in cells]] = 0.0
+    rewards[..., cells.index("G")] = 1.0
+    start = np.eye(16)[0]
+    mdp = TabularMDP(transitions, rewards, 0.0, start, 30, reward_law="deterministic")
+    toward_goal = np.tile([0.1, 0.4, 0.4, 0.1], (16, 1))
+    return Problem("lake", mdp, toward_goal)
+
+
+def test_rewards_that_the_successor_decides() -> None:
+    """A rare prize: slow at first, in the end as far below on-policy as on other problems."""
+    problem = lake()
+    early = simulate(problem.mdp, problem.policy, "flow", episodes=100, runs=20)
+    assert np.isfinite(early.estimates).all()
+    result = simulate(
+        problem.mdp, problem.policy, "flow", episodes=5000, runs=150, checkpoints=[5000]
+    )
+    error, limit = scaled_mse(result), optimal_flow(problem.mdp, problem.policy).limit
+    assert not result.unvisited_probability.any()
+    assert error.mean < 1.2 * limit + 2 * error.error
+    on_policy = estimation_variance(problem.mdp, problem.policy, problem.policy)
+    assert error.mean + 3 * error.error < 0.7 * on_policy
