@@ -170,13 +170,13 @@ def test_before_the_first_episode_it_mixes_the_policy_with_equal_shares() -> Non
 
 
 def test_plans_are_made_at_geometric_times() -> None:
-    assert plan_times(3, 1.5).tolist() == [1, 2, 3, 4]
-    assert plan_times(30, 1.5).tolist() == [1, 2, 3, 4, 6, 9, 13, 19, 28, 42]
+    assert plan_times(3, STUDIED).tolist() == [1, 2, 3, 4]
+    assert plan_times(200, STUDIED).tolist() == [1, 2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 126, 252]
     problem = PROBLEMS["riverswim"]
     task = Task.of(problem.mdp, problem.policy, episodes=1000).without_model()
     for episode in (1, 5, 37):
         plan = Flow().plan(task, collected(problem, episode))
-        assert plan.lasts == plan_times(episode, STUDIED.growth)[-1] - episode
+        assert plan.lasts == plan_times(episode, STUDIED)[-1] - episode
 
 
 @pytest.mark.parametrize("name", ALL)

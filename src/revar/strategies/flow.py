@@ -26,7 +26,8 @@ class Tuning(NamedTuple):
     """
 
     growth: float = 2.0  # a plan is made anew when the episodes have grown by this factor
-    sweeps: float = 40.0  # for a plan, at most; 4 sqrt(k) after few episodes k
+    early_growth: float = 1.5  # and by this one below 50 episodes
+    sweeps: float = 30.0  # for a plan, at most; 3 sqrt(k) after few episodes k
     prior_visits: float = 4.0  # below so many visits the pooled reward variance fills in
     variance_bonus: float = 1.0  # times sqrt(2 log(k+1) / (T+1)), on the standard deviation
     unseen_outcomes: float = 0.5  # times the typical variance / (T+1): successors not seen yet
@@ -35,6 +36,7 @@ class Tuning(NamedTuple):
 
 
 STUDIED = Tuning()
+EARLY = 50  # episodes
 
 
 @strategies.register("flow")
@@ -61,7 +63,7 @@ class Flow(Strategy):
         """The optimal behavior for what is left, as far as the statistics tell."""
         observed = statistics.observed(task.states)
         episode = int(observed.initial_count.sum())
-        lasts = int(plan_times(episode, self.tuning.growth)[-1]) - episode
+        lasts = int(plan_times(episode, self.tuning)[-1]) - episode
         behavior = _without_data(task)
         if episode > 0:
             believed = observed.outcomes
@@ -93,7 +95,7 @@ class Flow(Strategy):
         """The same plans at the same times."""
         if task.episodes is None:
             raise InputError("simulating flow needs the number of episodes")
-        times = plan_times(task.episodes, self.tuning.growth)
+        times = plan_times(task.episodes, self.tuning)
         return CompiledRule(
             memory=Memory.of(_without_data(task), follows=True),
             parameters=np.array([*self.tuning, self.known_transitions, *times]),
@@ -108,10 +110,11 @@ class Flow(Strategy):
         return max(task.episodes - episode, 0)
 
 
-def plan_times(episode: int, growth: float) -> IntArray:
+def plan_times(episode: int, tuning: Tuning) -> IntArray:
     """The numbers of finished episodes after which plans are made, to the first past `episode`."""
     times = [1]
     while times[-1] <= episode:
+        growth = tuning.early_growth if times[-1] < EARLY else tuning.growth
         times.append(max(times[-1] + 1, int(growth * times[-1])))
     return np.array(times, dtype=np.int64)
 
@@ -156,7 +159,7 @@ def _plan_flow(
         seen.visits.astype(np.float64),
         max(1.0, min(left, tuning.look_ahead * episode + 10.0)),
         behavior,
-        int(min(tuning.sweeps, 4.0 * sqrt(episode))),
+        int(min(tuning.sweeps, 3.0 * sqrt(episode))),
     )
 
 
@@ -250,7 +253,7 @@ def _replan(
     steps: int,  # noqa: ARG001
     episode: int,
 ) -> None:
-    times = parameters[8:]
+    times = parameters[9:]
     place = np.searchsorted(times, float(episode))
     if place == times.size or times[place] != episode:
         return
@@ -262,8 +265,9 @@ def _replan(
         parameters[4],
         parameters[5],
         parameters[6],
+        parameters[7],
     )
-    known_transitions = parameters[7] != 0.0
+    known_transitions = parameters[8] != 0.0
     if not known_transitions:
         refresh_frequencies(believed, seen.visits, seen.outcome_count)
     _plan_flow(question, believed, seen, known_transitions, tuning, episode, memory.scores)
