@@ -84,6 +84,20 @@ def revar_against_on_policy() -> Ratio:
     )
 
 
+@benchmark("flow / on-policy, gridworld", at_most=5.0)
+def flow_against_on_policy() -> Ratio:
+    """What planning the optimal flow costs, over a run of 5000 episodes."""
+    problem = problems.find("gridworld")()
+    adaptive, playing = best_per_unit(
+        partial(simulated, problem, "flow", 5000), partial(simulated, problem, "on-policy", 5000)
+    )
+    return Ratio(
+        Cost("flow", adaptive / 5000, "episode"),
+        Cost("on-policy", playing / 5000, "episode"),
+        "4 x 4 gridworld, slip 0.1; runs of 5000 episodes; one thread",
+    )
+
+
 def _plain_against_compiled(strategy: str, label: str) -> Ratio:
     problem = tree()
     compiled, plain = best_per_unit(
