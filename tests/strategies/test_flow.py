@@ -321,6 +321,16 @@ def test_rewards_of_zero(name: str) -> None:
     assert result.visits[:, needed].min() >= 1
 
 
+@pytest.mark.parametrize("name", ["tree", "riverswim", "garnet", "bandit"])
+def test_where_nothing_has_been_seen_to_vary_the_target_policy_is_optimal(name: str) -> None:
+    mdp, policy = ALL[name].mdp, ALL[name].policy
+    empty = TabularMDP(mdp.transitions, 0.0, 0.0, mdp.initial, mdp.horizon, mdp.discount)
+    statistics = collected(Problem(name, empty, policy), 500)
+    behavior = Flow().plan(Task.of(empty, policy), statistics).scores
+    planned, own = (occupancy(mdp, table).sum(axis=0) for table in (behavior, policy))
+    assert np.abs(planned - own).sum() < 0.04 * own.sum()
+
+
 def lake() -> Problem:
     """FrozenLake: each move slips to either side, holes end the episode, the goal pays 1."""
     cells = "SFFFFHFHFFFHHFFG"
