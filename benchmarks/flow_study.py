@@ -156,7 +156,7 @@ def main() -> None:
     console = Console()
     if options.variants:
         name, strategies = "flow_variants", VARIANTS
-        budgets: tuple[int, ...] = (50, 200, 1000)
+        budgets: tuple[int, ...] = (50, 200)
     else:
         name, strategies = "flow_study", STRATEGIES
         budgets = (*ADAPTIVE_BUDGETS, LAST_BUDGET)
