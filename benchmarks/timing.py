@@ -39,7 +39,8 @@ def best_per_unit(*works: Work, repeats: int = REPEATS) -> list[float]:
 
 def best_on_the_wall(*works: Work, repeats: int = REPEATS) -> list[float]:
     """Like `best_per_unit`, in elapsed seconds; repetitions that others disturbed do not count."""
-    sizes = [_long_enough(work) for work in works]
+    # Two threads have used twice the CPU time when LEAST_SECONDS are over.
+    sizes = [_long_enough(work, 2.0 * LEAST_SECONDS) for work in works]
     best = [float("inf")] * len(works)
     quiet = [0] * len(works)
     least = 1.0
@@ -75,12 +76,12 @@ def best_marginal(*works: Work, small: int, large: int, repeats: int = REPEATS) 
     return [(long - short) / (large - small) for short, long in best]
 
 
-def _long_enough(work: Work) -> int:
+def _long_enough(work: Work, least: float = LEAST_SECONDS) -> int:
     size = 1
     work(size)
-    while (taken := _seconds(work, size, process_time)) < LEAST_SECONDS:
+    while (taken := _seconds(work, size, process_time)) < least:
         # Aim a little above, and never more than tenfold: a first estimate may be far off.
-        size = int(size * min(10.0, 1.2 * LEAST_SECONDS / max(taken, 1e-9))) + 1
+        size = int(size * min(10.0, 1.2 * least / max(taken, 1e-9))) + 1
     return size
 
 
