@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from revar.engine import plain
-from revar.engine.kernel import Ledger, Log, play_run
+from revar.engine.kernel import BY_NAME, Ledger, Log, play_run
 from revar.engine.parallel import Progress, available_threads, drive
 from revar.engine.result import SimulationResult, log_spaced
 from revar.engine.signatures import pointer_to, prepare
@@ -25,6 +25,7 @@ from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset
 from revar.model.validation import SUM_TOLERANCE, as_floats, checked_count, checked_episodes
+from revar.strategies.reduced_variance import replan
 from revar.strategies.rule import CompiledRule, Memory, Question, leave
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, find_strategy, made_plan, shown_to
@@ -238,6 +239,8 @@ def _compiled_play(job: _Job, rule: CompiledRule) -> Callable[[int], bool]:
     question = Question(task.policy, mdp._initial, mdp.horizon, mdp.discount, episodes)
     layers = reachable_layers(mdp._outcomes, mdp._initial, task.policy > 0, mdp.horizon)
     revises = np.array([rule.on_step is not leave, rule.on_episode is not leave], dtype=np.int64)
+    if rule.on_episode is replan:
+        revises[1] = BY_NAME
     in_kernel = isinstance(job.estimator, CertaintyEquivalence)
     known = isinstance(job.estimator, CertaintyEquivalence) and job.estimator.known_transitions
     logging = job.keep_episodes or not in_kernel

@@ -78,7 +78,7 @@ class ReducedVariance(Strategy):
         return CompiledRule(
             memory=self._remember(task, VisitStatistics(task.states, task.actions)),
             parameters=np.array(parameters, dtype=np.float64),
-            on_episode=_replan,
+            on_episode=replan,
             known_transitions=self.known_transitions,
         )
 
@@ -138,7 +138,7 @@ def refresh_deviations(
 
 
 @compiled_in_place
-def _replan(
+def replan(
     question: Question,
     believed: Outcomes,
     seen: Seen,
@@ -148,6 +148,7 @@ def _replan(
     steps: int,
     episode: int,
 ) -> None:
+    """ReVar's revision after an episode; the engine calls it by name (see `kernel`)."""
     bonus, every, by_path, known = parameters
     policy, discount = question.policy, question.discount
     scores, normalizers, deviation, spare, _ = memory
