@@ -27,17 +27,21 @@ def limit(name: str) -> float:
     return optimal_flow(PROBLEMS[name].mdp, PROBLEMS[name].policy).limit
 
 
-@cache
 def played(
     name: str, strategy: str | Strategy, episodes: int, runs: int | None = None
 ) -> SimulationResult:
     """Runs with seed 0, estimated after the last episode."""
+    return _simulated(name, strategy, episodes, runs or RUNS[name])
+
+
+@cache
+def _simulated(name: str, strategy: str | Strategy, episodes: int, runs: int) -> SimulationResult:
     return simulate(
         PROBLEMS[name].mdp,
         PROBLEMS[name].policy,
         strategy,
         episodes=episodes,
-        runs=runs or RUNS[name],
+        runs=runs,
         seed=0,
         checkpoints=[episodes],
     )
