@@ -26,8 +26,11 @@ class Row:
 
     @property
     def value(self) -> str:
-        """The ratio to three digits."""
-        return "" if self.ratio is None else f"{self.ratio.value:.3g}"
+        """The ratio to about three digits."""
+        if self.ratio is None:
+            return ""
+        value = self.ratio.value
+        return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
     @property
     def costs(self) -> str:
