@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from revar.engine.simulation import simulate as simulate
+    from revar.environments.bins import Bins as Bins
+    from revar.environments.models import to_gymnasium as to_gymnasium
+    from revar.environments.tables import from_gymnasium as from_gymnasium
     from revar.model.files import load_mdp as load_mdp
     from revar.model.files import save_mdp as save_mdp
     from revar.model.mdp import TabularMDP as TabularMDP
@@ -35,6 +38,9 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "simulate": "revar.engine.simulation",
+    "Bins": "revar.environments.bins",
+    "to_gymnasium": "revar.environments.models",
+    "from_gymnasium": "revar.environments.tables",
     "TabularMDP": "revar.model.mdp",
     "load_mdp": "revar.model.files",
     "save_mdp": "revar.model.files",

@@ -1,0 +1,1 @@
+"""Collected episodes on disk: files of our own, and Minari."""
