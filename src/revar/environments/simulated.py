@@ -43,4 +43,5 @@ class ModelEnvironment(gymnasium.Env[np.int64, np.int64]):
         if not terminated:
             self._state = successor
         self._steps += 1
-        return np.int64(self._state), reward, terminated, self._steps >= self.horizon, {}
+        truncated = not terminated and self._steps >= self.horizon
+        return np.int64(self._state), reward, terminated, truncated, {}
