@@ -31,3 +31,36 @@ class Corridor(gymnasium.Env[Any, Any]):
 
 
 HALF = np.array([0.5, 0.5])
+
+
+class Faulty(Corridor):
+    """A corridor that does something wrong in step `when`, counted over all episodes."""
+
+    def __init__(self, fault: str, when: int = 40) -> None:
+        super().__init__()
+        self.fault = fault
+        self.when = when
+        self.steps = 0
+        self.resets: list[int | None] = []
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        self.resets.append(seed)
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        seen, reward, ended, cut, info = super().step(action)
+        if self.steps == self.when:
+            if self.fault == "nan":
+                reward = float("nan")
+            elif self.fault == "raise":
+                raise RuntimeError("the simulator crashed")
+            elif self.fault == "actions":
+                self.action_space = spaces.Discrete(3)
+            elif self.fault == "interrupt":
+                raise KeyboardInterrupt
+            elif self.fault == "observation":
+                return "nowhere", reward, ended, cut, info  # type: ignore[return-value]
+        return seen, reward, ended, cut, info
