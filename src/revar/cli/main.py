@@ -5,7 +5,9 @@ import sys
 import click
 
 from revar import __version__
+from revar.cli.advise import advise
 from revar.cli.demo import demo
+from revar.cli.evaluate import evaluate
 from revar.cli.list import list_ids
 from revar.cli.simulate import simulate
 from revar.errors import InputError, MissingExtraError
@@ -20,11 +22,15 @@ def revar() -> None:
     Examples:
       revar demo                  the paper's two problems, exactly
       revar simulate              compare strategies on a problem
+      revar evaluate              a policy's value in an environment, with an interval
+      revar advise                how many episodes that will take
       revar list                  what there is: problems, strategies, estimators
     """
 
 
+revar.add_command(advise)
 revar.add_command(demo)
+revar.add_command(evaluate)
 revar.add_command(list_ids)
 revar.add_command(simulate)
 

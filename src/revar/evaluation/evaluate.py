@@ -19,6 +19,7 @@ from revar.evaluation.result import EvaluationResult
 from revar.evaluation.run import Progress, Run
 from revar.model.trajectory import Dataset
 from revar.model.validation import checked_count, checked_episodes
+from revar.problems import Problem, find_problem, problems
 from revar.progress import progress_bar
 from revar.strategies.strategy import Strategy, find_strategy
 
@@ -48,7 +49,8 @@ def evaluate(
         problem, or a TabularMDP; `env_options` are for opening by name, `environments` plays so
         many side by side. Continuous observations need `bins`.
     policy: an array [*observations, actions], a function from an observation to probabilities,
-        a model with `predict`, "uniform", or a file or 'module:function' by name.
+        a model with `predict`, "uniform", or a file or 'module:function' by name; None stands
+        for the policy of a built-in problem.
     horizon: steps after which an episode is cut; by default the environment's time limit.
     half_width: stop when the interval is that narrow.
     prior: a dataset collected earlier, under any behavior; it spends no budget.
@@ -76,7 +78,7 @@ def evaluate(
             seed=seed,
             actions=action_count(opened),
         )
-        target = target_for(opened, policy, bins)
+        target = target_for(opened, own_policy(env) if policy is None else policy, bins)
         with listening() as interrupt:
             if before is not None:
                 collection.absorb(before, target)
@@ -110,6 +112,15 @@ def evaluate(
     finally:
         if opened is not env:
             opened.close()
+
+
+def own_policy(env: Any) -> Any:
+    """The target policy that a built-in problem brings along."""
+    if isinstance(env, str) and env in problems.ids():
+        env = find_problem(env)
+    if not isinstance(env, Problem):
+        raise InputError("no policy is given, and only built-in problems bring their own")
+    return env.policy
 
 
 def opened_for(env: Any, options: dict[str, Any] | None, environments: int) -> Any:

@@ -26,6 +26,7 @@ def plot_result(result: "EvaluationResult", path: Any = None) -> Any:
     values = np.array([look.value for look in looks])
     reach = result.quantile * np.array([look.standard_error for look in looks])
     level = f"{result.confidence:.0%}"
+    axes.set_xscale("log")
     axes.fill_between(episodes, values - reach, values + reach, color=BLUE, alpha=0.2, lw=0)
     axes.plot(
         episodes, values, color=BLUE, marker="o", ms=4, label=f"{result.strategy}, {level} interval"
@@ -46,9 +47,13 @@ def plot_result(result: "EvaluationResult", path: Any = None) -> Any:
         # The first intervals are wide; what matters is where they end.
         shown = max(reach[len(reach) // 2 :].max(), instead)
         axes.set_ylim(values[-1] - 2.0 * shown, values[-1] + 2.0 * shown)
-    axes.set_xscale("log")
-    axes.set_xticks(episodes, [f"{count:,.0f}" for count in episodes])
-    axes.set_xticks([], minor=True)
+        # Ticks at the looks, from the last one back as far as their labels do not touch.
+        ticks = [episodes[-1]]
+        for count in episodes[-2::-1]:
+            if ticks[-1] / count > 1.5:
+                ticks.append(count)
+        axes.set_xticks(ticks, [f"{count:,.0f}" for count in ticks])
+        axes.set_xticks([], minor=True)
     axes.set_xlabel("episodes")
     axes.set_ylabel("estimated value of the policy")
     axes.set_title(str(result), fontsize=10)

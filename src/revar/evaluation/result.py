@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isfinite, nan
+from pathlib import Path
 from typing import Any
 
+from revar.datasets.conditions import Conditions
+from revar.datasets.files import save_dataset
 from revar.evaluation.comparison import Comparison, compare
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
@@ -40,6 +43,7 @@ class EvaluationResult:
     stopped: str  # "budget", "half-width", "interrupted" or "error"
     half_width_wanted: float | None = None
     prior_episodes: int = 0
+    conditions: Conditions | None = None  # what resuming needs
 
     @property
     def half_width(self) -> float:
@@ -72,7 +76,7 @@ class EvaluationResult:
         low, high = self.interval
         text = (
             f"value {self.value:.4g}, {self.confidence:.0%} interval [{low:.4g}, {high:.4g}] "
-            f"from {self.episodes:,} episodes"
+            f"from {self.episodes:,} episode{'' if self.episodes == 1 else 's'}"
         )
         if self.prior_episodes:
             text += f" and {self.prior_episodes:,} earlier ones"
@@ -104,6 +108,10 @@ class EvaluationResult:
             ]
         width = max(len(name) for name, _ in rows)
         return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+    def save(self, path: str | Path) -> None:
+        """Write the episodes (.npz or .parquet), so that the evaluation can be resumed."""
+        save_dataset(self.dataset, path, conditions=self.conditions)
 
     def plot(self, path: Any = None) -> Any:
         """The interval as it shrank, as a matplotlib figure; saved where a path is given."""

@@ -88,7 +88,7 @@ class Run:
         if self.path is not None and (len(dataset) > 0 or self.stored is None):
             save_dataset(dataset, self.path, conditions=position)
         enough = len(dataset) + self.collection.prior_episodes > 0
-        result = self._result(dataset, stopped) if enough else None
+        result = self._result(dataset, stopped, position) if enough else None
         if sentence:
             raise EvaluationError(f"episode {len(dataset)}: {sentence}", result)
         if result is None:
@@ -140,7 +140,7 @@ class Run:
         narrow = self.quantile * last.standard_error <= self.half_width
         return narrow and last.unvisited_probability <= MOST_UNVISITED
 
-    def _result(self, dataset: Dataset, stopped: str) -> EvaluationResult:
+    def _result(self, dataset: Dataset, stopped: str, position: Conditions) -> EvaluationResult:
         collection = self.collection
         if stopped in ("interrupted", "error"):
             # Steps of an episode that was not finished do not count.
@@ -174,4 +174,5 @@ class Run:
             stopped=stopped,
             half_width_wanted=self.half_width,
             prior_episodes=self.collection.prior_episodes,
+            conditions=position,
         )
