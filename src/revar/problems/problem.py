@@ -23,4 +23,5 @@ problems: Registry[Callable[..., Problem]] = Registry("problem", "revar.problems
 
 def find_problem(problem_id: str, **options: Any) -> Problem:
     """The problem of that id, built with these options."""
-    return problems.find(problem_id)(**options)
+    problem: Problem = problems.build(problem_id, options)
+    return problem
