@@ -6,6 +6,7 @@ from revar.strategies.flow_oracle import FlowOracle
 from revar.strategies.on_policy import OnPolicy
 from revar.strategies.oracle import Oracle
 from revar.strategies.reduced_variance import ReducedVariance
+from revar.strategies.ros import RobustOnPolicy
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, find_strategy, strategies
 from revar.strategies.uniform import Uniform
@@ -18,6 +19,7 @@ __all__ = [
     "Oracle",
     "Plan",
     "ReducedVariance",
+    "RobustOnPolicy",
     "Selection",
     "Strategy",
     "Uniform",
