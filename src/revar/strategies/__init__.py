@@ -1,5 +1,6 @@
 """How data is collected: one file a strategy, each deciding from statistics alone."""
 
+from revar.strategies.bandit import BanditReducedVariance
 from revar.strategies.cb_var import ConfidenceBoundVariance
 from revar.strategies.flow import Flow
 from revar.strategies.flow_oracle import FlowOracle
@@ -12,6 +13,7 @@ from revar.strategies.strategy import Plan, Strategy, find_strategy, strategies
 from revar.strategies.uniform import Uniform
 
 __all__ = [
+    "BanditReducedVariance",
     "ConfidenceBoundVariance",
     "Flow",
     "FlowOracle",
