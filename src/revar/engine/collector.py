@@ -6,7 +6,7 @@ from revar.errors import InputError
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.validation import SUM_TOLERANCE
-from revar.strategies.selection import Selection, choose
+from revar.strategies.selection import DRAWN, Selection, choose
 from revar.strategies.strategy import Plan, Strategy, made_plan
 
 
@@ -41,7 +41,7 @@ class Collector:
         """The action to take in `state`, and its propensity (NaN if it was not sampled)."""
         plan = self._current_plan()
         table = min(self._step, plan.scores.shape[0] - 1)
-        if plan.selection in (Selection.SAMPLE, Selection.FOLLOW):
+        if plan.selection in DRAWN:
             total = float(plan.scores[table, state].sum())
             if abs(total - 1.0) > SUM_TOLERANCE:
                 raise InputError(

@@ -16,7 +16,7 @@ from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
 from revar.model.validation import SUM_TOLERANCE, as_floats
-from revar.strategies.selection import Selection
+from revar.strategies.selection import DRAWN, Selection
 from revar.strategies.strategy import Plan, Strategy, made_plan, shown_to
 
 
@@ -103,8 +103,8 @@ def _check_shares(mdp: TabularMDP, policy: FloatArray, plan: Plan) -> None:
     """Scores that an action may be drawn from sum to 1 in every state that can be entered."""
     if plan.selection is Selection.SAMPLE:
         checked_behavior(mdp, plan.scores if len(plan.scores) > 1 else plan.scores[0])
-    elif plan.selection is Selection.FOLLOW:
-        # The target policy's actions are taken at least once, whatever their shares.
+    elif plan.selection in DRAWN:
+        # The target policy's actions may be taken whatever their shares.
         allowed = np.any(plan.scores > 0, axis=0) | (policy > 0)
         layers = reachable_layers(mdp._outcomes, mdp._initial, allowed, mdp.horizon)
         for t in range(mdp.horizon):
@@ -115,7 +115,7 @@ def _check_shares(mdp: TabularMDP, policy: FloatArray, plan: Plan) -> None:
                 i = int(np.argmax(wrong))
                 raise InputError(
                     f"shares of state {entered[i]} at step {t} sum to {sums[i]:.12g}; where they "
-                    f"are followed they must sum to 1"
+                    f"are followed or matched they must sum to 1"
                 )
 
 

@@ -63,6 +63,7 @@ class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     quick: Size | None = None
     answer: str = "order"
     figures: tuple[str, ...] = ("mse-curves", "scaled-curves")
+    tables: tuple[str, ...] = ("errors",)
     unstated: tuple[str, ...] = ()  # settings that the paper leaves open
     command: str = ""  # what reproduces it, where that is not `revar reproduce NAME`
 

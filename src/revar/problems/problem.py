@@ -16,6 +16,8 @@ class Problem:
     name: str
     mdp: TabularMDP
     policy: FloatArray  # [S, A]
+    # For problems on a square grid, state by state in rows: each action's step down and right.
+    moves: tuple[tuple[int, int], ...] = ()
 
 
 problems: Registry[Callable[..., Problem]] = Registry("problem", "revar.problems")

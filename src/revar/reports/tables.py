@@ -1,0 +1,184 @@
+"""Tables of a report as text cells; the terminal, pages and Markdown show the same ones."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from revar.errors import InputError
+from revar.experiments.results import Results
+from revar.reports.summary import best_estimators, coverage, final
+
+
+@dataclass(frozen=True)
+class Table:
+    """Headings and rows of text; columns of numbers are flush right."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    words: int  # how many columns, from the left, are words
+    note: str = ""
+
+
+def tables_of(results: Results) -> list[Table]:
+    """The tables that the experiment asks for."""
+    return [_found(name)(results) for name in results.experiment.tables]
+
+
+def check_tables(names: tuple[str, ...]) -> None:
+    """Raise for a name that stands for no table."""
+    for name in names:
+        _found(name)
+
+
+def errors(results: Results) -> Table:
+    """The error of every series at its end."""
+    names = sorted({series.estimator for series in results.series})
+    rows = []
+    for series in results.series:
+        limit = results.facts(series.problem).limit
+        error = final(series)
+        rows.append(
+            (
+                series.problem,
+                series.strategy,
+                *((series.estimator,) if len(names) > 1 else ()),
+                f"{series.checkpoints[-1]:,}",
+                str(error),
+                f"{error.value / limit:.2f}" if limit > 0 else "-",
+                f"{100 * coverage(series, 0.95).value:.1f}%",
+                f"{100 * series.unvisited_probability[:, -1].mean():.2g}%",
+            )
+        )
+    words = ("problem", "strategy", *(("estimator",) if len(names) > 1 else ()))
+    return Table(
+        "Errors",
+        (*words, "K", "K·MSE ± s.e.", "/ limit", "coverage", "no data"),
+        tuple(rows),
+        len(words),
+        (f"Estimator: {names[0]}. " if len(names) == 1 else "")
+        + f"{results.experiment.runs:,} runs each. Limit: the smallest K·MSE that any collection "
+        "can have for large K. Coverage: of nominal 95% intervals. No data: the share of the "
+        "target policy's episodes that meet a state and action never tried.",
+    )
+
+
+def exact(results: Results) -> Table:
+    """What is known of the problems without any run."""
+    rows = tuple(
+        (
+            facts.problem,
+            facts.structure,
+            f"{facts.value:.4f}",
+            f"{facts.monte_carlo:.4g}",
+            "∞" if facts.on_policy is None else f"{facts.on_policy:.4g}",
+            "∞" if facts.oracle is None else f"{facts.oracle:.4g}",
+            f"{facts.limit:.4g}",
+        )
+        for facts in results.manifest.facts
+    )
+    headings = (
+        "problem",
+        "structure",
+        "value",
+        "Monte Carlo",
+        "on-policy",
+        "paper's oracle",
+        "limit",
+    )
+    known = "known" if results.experiment.known_transitions else "unknown"
+    return Table(
+        "Exact figures",
+        headings,
+        rows,
+        2,
+        f"The last four columns are K·MSE for large K, transitions {known}. Monte Carlo averages "
+        "the returns of on-policy episodes; the others are certainty equivalence.",
+    )
+
+
+def proportions(results: Results) -> Table:
+    """Target policy, oracle's proportions and measured shares, state by state."""
+    rows = []
+    for problem in results.problems():
+        facts = results.facts(problem)
+        measured = {
+            strategy: best_estimators(results.of(problem, strategy))[-1].visits.astype(float)
+            for strategy in results.strategies()
+        }
+        for state, oracle in enumerate(facts.oracle_behavior):
+            if sum(facts.oracle_visits[state]) == 0:
+                continue
+            for action in range(facts.actions):
+                shares = [v[state, action] / v[state].sum() for v in measured.values()]
+                rows.append(
+                    (
+                        problem,
+                        f"{state}",
+                        f"{action}",
+                        f"{facts.policy[state][action]:.3f}",
+                        f"{oracle[action]:.3f}",
+                        *(f"{share:.3f}" for share in shares),
+                    )
+                )
+    headings = ("problem", "state", "action", "target policy", "oracle, exact")
+    return Table("Shares of actions", (*headings, *results.strategies()), tuple(rows), 1)
+
+
+def peers(results: Results) -> Table:
+    """K*MSE / limit of every strategy with its best estimator: problems down, strategies across."""
+    rows = []
+    strategies = results.strategies()
+    for budget in results.experiment.budgets():
+        for problem in results.problems():
+            limit = results.facts(problem).limit
+            cells = []
+            for strategy in strategies:
+                found = best_estimators(results.of(problem, strategy, budget))
+                if found:
+                    short = "".join(word[0] for word in found[0].estimator.split("-")).upper()
+                    ratio = final(found[0]).value / limit
+                    error = final(found[0]).error / limit
+                    cells.append(f"{ratio:.3g} ± {error:.1g} {short}")
+                else:
+                    cells.append("-")
+            rows.append((problem, f"{budget:,}", *cells))
+    note = "K·MSE / limit ± s.e. and the best estimator: " + ", ".join(
+        f"{''.join(word[0] for word in name.split('-')).upper()} {name}"
+        for name in sorted({series.estimator for series in results.series})
+    )
+    return Table("Best of each strategy", ("problem", "K", *strategies), tuple(rows), 1, note + ".")
+
+
+def coverages(results: Results) -> Table:
+    """Coverage at three levels."""
+    levels = (0.8, 0.95, 0.99)
+    rows = tuple(
+        (
+            series.problem,
+            series.strategy,
+            f"{series.budget:,}",
+            *(f"{100 * coverage(series, level).value:.1f}%" for level in levels),
+        )
+        for series in results.series
+    )
+    noise = 100 * np.sqrt(0.95 * 0.05 / results.experiment.runs)
+    return Table(
+        "Coverage",
+        ("problem", "strategy", "K", *(f"nominal {level:.0%}" for level in levels)),
+        rows,
+        2,
+        f"{results.experiment.runs:,} runs: one standard error at 95% is {noise:.1f}% points.",
+    )
+
+
+_TABLES: dict[str, Callable[[Results], Table]] = {
+    function.__name__: function for function in (errors, exact, proportions, peers, coverages)
+}
+
+
+def _found(name: str) -> Callable[[Results], Table]:
+    if name not in _TABLES:
+        raise InputError(f"unknown table {name!r}; there are {', '.join(_TABLES)}")
+    return _TABLES[name]
