@@ -131,10 +131,12 @@ def _rich(table: "Table") -> Any:
         caption_justify="left",
         box=SIMPLE_HEAD,
         pad_edge=False,
+        collapse_padding=True,
     )
     for place, heading in enumerate(table.headings):
+        word = place < table.words
         shown.add_column(
-            heading, justify="left" if place < table.words else "right", overflow="fold"
+            heading, justify="left" if word else "right", overflow="fold", no_wrap=not word
         )
     for row in table.rows:
         shown.add_row(*(escape(cell) for cell in row))

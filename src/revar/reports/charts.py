@@ -96,6 +96,12 @@ _IN_ORDER = (
     Style(GREY, "dashdot", "X"),
 )
 EXACT = Style(BLACK, "dot", "")
+_EXACT_OF = {"on-policy": Style(GREY, "dot", ""), "oracle": Style(BLUE, "dot", "")}
+
+
+def exact_style(name: str) -> Style:
+    """The look of a closed form: that of the strategy it belongs to, dotted."""
+    return _EXACT_OF.get(name, EXACT)
 
 
 def styles_of(strategies: Sequence[tuple[str, str]]) -> dict[str, Style]:

@@ -6,6 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from revar.model.arrays import FloatArray
 from revar.reports.charts import Chart, Line, Panel
 
 SYMBOLS = {
@@ -61,12 +62,10 @@ def _figure(panel: Panel) -> go.Figure:
         legend={"orientation": "h", "yanchor": "top", "y": -0.2, "x": 0, "xanchor": "left"},
         hovermode="closest" if rows else "x unified",
     )
-    figure.update_xaxes(
-        title=panel.x_label, type=panel.x_scale, automargin=True, exponentformat="power"
-    )
-    figure.update_yaxes(
-        title=panel.y_label, type=panel.y_scale, automargin=True, exponentformat="power"
-    )
+    shown_x = np.concatenate([line.x for line in panel.lines])
+    shown_y = np.concatenate([line.y for line in panel.lines])
+    figure.update_xaxes(title=panel.x_label, **_axis(panel.x_scale, shown_x))
+    figure.update_yaxes(title=panel.y_label, **_axis(panel.y_scale, shown_y))
     if panel.categories:
         figure.update_yaxes(
             tickmode="array",
@@ -76,6 +75,16 @@ def _figure(panel: Panel) -> go.Figure:
             title="",
         )
     return figure
+
+
+def _axis(scale: str, values: FloatArray) -> dict[str, Any]:
+    """An axis of that scale; powers of ten alone are marked where there are several."""
+    axis = {"type": scale, "automargin": True}
+    if scale == "log":
+        seen = values[np.isfinite(values) & (values > 0)]
+        wide = seen.size > 0 and seen.max() > 50 * seen.min()
+        axis |= {"dtick": 1 if wide else "D2", "exponentformat": "power"}
+    return axis
 
 
 def _traces(line: Line, panel: Panel) -> list[Any]:
@@ -122,6 +131,7 @@ def _band(line: Line, scale: str) -> go.Scatter:
     return go.Scatter(
         x=np.concatenate([x, x[::-1]]).tolist(),
         y=np.concatenate([high, low[::-1]]).tolist(),
+        mode="lines",
         fill="toself",
         fillcolor=f"rgba({red},{green},{blue},0.15)",
         line={"width": 0},

@@ -40,7 +40,7 @@ def _section(results: Results, folder: Path) -> str:
         file = save_picture(picture, folder / f"{name}-{figure}")
         lines += [
             "",
-            f"![{picture.caption}]({folder.name}/{file.name})",
+            f"![{figure}]({folder.name}/{file.name})",
             "",
             f"*{picture.caption}*",
         ]

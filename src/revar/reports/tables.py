@@ -35,13 +35,14 @@ def check_tables(names: tuple[str, ...]) -> None:
 def errors(results: Results) -> Table:
     """The error of every series at its end."""
     names = sorted({series.estimator for series in results.series})
+    several = len(results.problems()) > 1
     rows = []
     for series in results.series:
         limit = results.facts(series.problem).limit
         error = final(series)
         rows.append(
             (
-                series.problem,
+                *((series.problem,) if several else ()),
                 series.strategy,
                 *((series.estimator,) if len(names) > 1 else ()),
                 f"{series.checkpoints[-1]:,}",
@@ -51,9 +52,13 @@ def errors(results: Results) -> Table:
                 f"{100 * series.unvisited_probability[:, -1].mean():.2g}%",
             )
         )
-    words = ("problem", "strategy", *(("estimator",) if len(names) > 1 else ()))
+    words = (
+        *(("problem",) if several else ()),
+        "strategy",
+        *(("estimator",) if len(names) > 1 else ()),
+    )
     return Table(
-        "Errors",
+        "Errors" if several else f"Errors on {results.problems()[0]}",
         (*words, "K", "K·MSE ± s.e.", "/ limit", "coverage", "no data"),
         tuple(rows),
         len(words),

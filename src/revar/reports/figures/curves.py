@@ -8,7 +8,7 @@ import numpy as np
 from revar.experiments.facts import Facts
 from revar.experiments.results import Results
 from revar.model.arrays import FloatArray
-from revar.reports.charts import EXACT, Chart, Line, Panel
+from revar.reports.charts import Chart, Line, Panel, exact_style
 from revar.reports.figures.figure import EPISODES, along_budgets, curve, figures, styles
 from revar.reports.summary import best_estimators
 
@@ -75,13 +75,15 @@ def _exact_lines(facts: Facts, reach: FloatArray, *, scaled: bool) -> list[Line]
     if facts.structure in ("tree", "bandit"):
         exact.pop("limit", None)  # there the oracle is the limit
     return [
-        Line(f"{name}, theory", ends, _level(constant, ends, scaled=scaled), EXACT, "exact")
+        Line(
+            f"{name}, theory",
+            ends,
+            _level(constant, ends, scaled=scaled),
+            exact_style(name),
+            "exact",
+        )
         for name, constant in exact.items()
     ]
-
-
-def _level(constant: float, episodes: FloatArray, *, scaled: bool) -> FloatArray:
-    return np.full_like(episodes, constant) if scaled else constant / episodes
 
 
 def _digitised(results: Results) -> Panel:
