@@ -78,7 +78,7 @@ def _exact_lines(facts: Facts, reach: FloatArray, *, scaled: bool) -> list[Line]
         Line(
             f"{name}, theory",
             ends,
-            _level(constant, ends, scaled=scaled),
+            np.full_like(ends, constant) if scaled else constant / ends,
             exact_style(name),
             "exact",
         )
