@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from revar.cli.engine import engine_of, engine_options
 from revar.cli.outcome import check_report, echo_json, json_of, run_stored, show, write_report
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 )
 @click.option("--runs", default=500, show_default=True, type=click.IntRange(min=2))
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
-@click.option("--threads", type=click.IntRange(min=1), default=None, help="Default: every core.")
+@engine_options
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -64,6 +65,8 @@ def compare(
     runs: int,
     seed: int,
     threads: int | None,
+    engine: str,
+    address: str | None,
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -83,11 +86,19 @@ def compare(
         click.echo(f"left out: {sentence}", err=True)
     if out is None:
         with tempfile.TemporaryDirectory() as folder:
-            results = run_stored(experiment, Path(folder), seed=seed, quick=False, threads=threads)
+            results = run_stored(
+                experiment,
+                Path(folder),
+                seed=seed,
+                quick=False,
+                engine=engine_of(engine, threads, address),
+            )
         page = None
     else:
         check_report(experiment)
-        results = run_stored(experiment, out, seed=seed, quick=False, threads=threads)
+        results = run_stored(
+            experiment, out, seed=seed, quick=False, engine=engine_of(engine, threads, address)
+        )
         page = write_report(results, out)
     if as_json:
         echo_json(json_of(results))

@@ -34,7 +34,7 @@ def demo(out: Path) -> None:
 
     experiment = built_in("demo")
     check_report(experiment)
-    results = run_stored(experiment, out, seed=0, quick=False, threads=None)
+    results = run_stored(experiment, out, seed=0, quick=False)
     page = write_report(results, out)
     _show(results)
     click.echo(f"report: {page}")

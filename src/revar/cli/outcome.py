@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from revar.experiments.engines import Engine
     from revar.experiments.results import Results
     from revar.experiments.specification import Experiment
     from revar.reports.tables import Table
@@ -19,11 +20,10 @@ def run_stored(
     *,
     seed: int,
     quick: bool,
-    threads: int | None,
+    engine: "Engine | None" = None,
 ) -> "Results":
     """Run an experiment under a progress bar; an interrupt says how to go on, and leaves."""
     import revar
-    from revar.experiments.engines import LocalEngine
     from revar.experiments.runner import run_experiment
 
     try:
@@ -33,7 +33,7 @@ def run_stored(
                 directory,
                 seed=seed,
                 quick=quick,
-                engine=LocalEngine(threads),
+                engine=engine,
                 progress=progress,
             )
     except KeyboardInterrupt:

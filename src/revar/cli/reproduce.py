@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from revar.cli.engine import engine_of, engine_options
 from revar.cli.outcome import check_report, echo_json, json_of, run_stored, show, write_report
 from revar.errors import InputError
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     help="A TOML file that declares an experiment of your own; may be given several times.",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
-@click.option("--threads", type=click.IntRange(min=1), default=None, help="Default: every core.")
+@engine_options
 @click.option("--no-report", is_flag=True, help="Store the tables and write no page.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 def reproduce(
@@ -40,6 +41,8 @@ def reproduce(
     specs: tuple[Path, ...],
     seed: int,
     threads: int | None,
+    engine: str,
+    address: str | None,
     no_report: bool,
     as_json: bool,
 ) -> None:
@@ -54,6 +57,7 @@ def reproduce(
       revar reproduce tree --quick
       revar reproduce all --out results
       revar reproduce --spec my_experiment.toml
+      revar reproduce peers --engine ray --address auto
     """
     chosen = _chosen(names, specs)
     if not no_report:
@@ -62,7 +66,13 @@ def reproduce(
     machine = []
     for experiment in chosen:
         directory = out / experiment.name
-        results = run_stored(experiment, directory, seed=seed, quick=quick, threads=threads)
+        results = run_stored(
+            experiment,
+            directory,
+            seed=seed,
+            quick=quick,
+            engine=engine_of(engine, threads, address),
+        )
         page = None if no_report else write_report(results, directory)
         if as_json:
             machine.append(json_of(results) | {"report": None if page is None else str(page)})
