@@ -84,6 +84,7 @@ def compare(
     experiment, left_out = _declared(problems, strategies, estimators, budgets, runs)
     for sentence in left_out:
         click.echo(f"left out: {sentence}", err=True)
+    player = engine_of(engine, threads, address)
     if out is None:
         with tempfile.TemporaryDirectory() as folder:
             results = run_stored(
@@ -91,14 +92,12 @@ def compare(
                 Path(folder),
                 seed=seed,
                 quick=False,
-                engine=engine_of(engine, threads, address),
+                engine=player,
             )
         page = None
     else:
         check_report(experiment)
-        results = run_stored(
-            experiment, out, seed=seed, quick=False, engine=engine_of(engine, threads, address)
-        )
+        results = run_stored(experiment, out, seed=seed, quick=False, engine=player)
         page = write_report(results, out)
     if as_json:
         echo_json(json_of(results))

@@ -63,6 +63,7 @@ def reproduce(
     if not no_report:
         for experiment in chosen:
             check_report(experiment)
+    player = engine_of(engine, threads, address)
     machine = []
     for experiment in chosen:
         directory = out / experiment.name
@@ -71,7 +72,7 @@ def reproduce(
             directory,
             seed=seed,
             quick=quick,
-            engine=engine_of(engine, threads, address),
+            engine=player,
         )
         page = None if no_report else write_report(results, directory)
         if as_json:
