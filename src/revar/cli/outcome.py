@@ -61,8 +61,12 @@ def write_report(results: "Results", directory: Path) -> Path:
     return write(results, directory)
 
 
+# A table longer than this is left to the report.
+MOST_ROWS = 30
+
+
 def show(results: "Results", *, first_only: bool = False) -> None:
-    """Print the answer and the tables."""
+    """Print the answer and the tables, of several the short ones."""
     from rich.console import Console
 
     from revar.reports.answers import answer_of
@@ -73,8 +77,9 @@ def show(results: "Results", *, first_only: bool = False) -> None:
     for sentence in answer_of(results):
         console.print(f"  {sentence}", highlight=False)
     tables = tables_of(results)
-    for table in tables[:1] if first_only else tables:
-        console.print(_rich(table))
+    for place, table in enumerate(tables[:1] if first_only else tables):
+        if place == 0 or len(table.rows) <= MOST_ROWS:
+            console.print(_rich(table))
 
 
 def json_of(results: "Results") -> dict[str, Any]:
@@ -136,7 +141,11 @@ def _rich(table: "Table") -> Any:
     for place, heading in enumerate(table.headings):
         word = place < table.words
         shown.add_column(
-            heading, justify="left" if word else "right", overflow="fold", no_wrap=not word
+            heading,
+            justify="left" if word else "right",
+            overflow="fold",
+            no_wrap=not word,
+            min_width=min(10, max(len(row[place]) for row in table.rows)) if word else None,
         )
     for row in table.rows:
         shown.add_row(*(escape(cell) for cell in row))
