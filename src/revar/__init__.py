@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from revar.theory.costs import estimation_variance as estimation_variance
     from revar.theory.costs import one_step_costs as one_step_costs
     from revar.theory.flow import optimal_flow as optimal_flow
+    from revar.theory.importance import doubly_robust_variance as doubly_robust_variance
+    from revar.theory.importance import importance_sampling_gradient as importance_sampling_gradient
+    from revar.theory.importance import importance_sampling_variance as importance_sampling_variance
+    from revar.theory.importance import per_decision_variance as per_decision_variance
     from revar.theory.proportions import oracle_mse as oracle_mse
     from revar.theory.proportions import sampling_proportions as sampling_proportions
     from revar.theory.values import occupancy as occupancy
@@ -83,6 +87,10 @@ _HOMES = {
     "estimation_variance": "revar.theory.costs",
     "one_step_costs": "revar.theory.costs",
     "optimal_flow": "revar.theory.flow",
+    "doubly_robust_variance": "revar.theory.importance",
+    "importance_sampling_gradient": "revar.theory.importance",
+    "importance_sampling_variance": "revar.theory.importance",
+    "per_decision_variance": "revar.theory.importance",
     "oracle_mse": "revar.theory.proportions",
     "sampling_proportions": "revar.theory.proportions",
     "occupancy": "revar.theory.values",
