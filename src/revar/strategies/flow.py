@@ -33,6 +33,7 @@ class Tuning(NamedTuple):
     prior_visits: float = 4.0  # below so many visits the pooled reward variance fills in
     variance_bonus: float = 1.0  # times sqrt(2 log(k+1) / (T+1)), on the standard deviation
     unseen_outcomes: float = 0.5  # times the typical variance / (T+1): successors not seen yet
+    unseen_moves: float = 16.0  # the same, times the typical variance of what outcomes lead to
     look_ahead: float = 2.0  # a plan is made for at most so many times the episodes so far
     first_visits: float = 2.0  # every action goes first so often: one visit shows no variance
 
@@ -169,7 +170,8 @@ def _estimated_costs(
     The reward's part shrinks to the pooled variance below `prior_visits` visits and carries a
     bonus; the transition's part carries Bessel's correction. Successors not seen yet add to the
     variance of what may follow: with nothing known all variances are equal, and then the target
-    policy itself is the optimal behavior.
+    policy itself is the optimal behavior. Where outcomes have been seen to matter they add more:
+    a pair whose first outcomes happened to agree would otherwise never be visited again.
     """
     policy, discount = question.policy, question.discount
     states, actions = policy.shape
@@ -180,10 +182,16 @@ def _estimated_costs(
     values[-1] = 0.0
     _, future = influence(believed, question.initial, policy, values, layers, discount)
     pooled = pooled_variance(seen)
-    nothing = np.zeros((states, actions))
-    moves = pair_costs(believed, weight, gain, nothing, seen.outcome_reward_mean, known_transitions)
+    plain = np.zeros((states, actions))  # the reward variance as it was seen
+    for s in range(states):
+        for a in range(actions):
+            if seen.visits[s, a] > 0:
+                plain[s, a] = seen.reward_squares[s, a] / seen.visits[s, a]
+    # Whole costs: the covariance alone may be negative, as where the end of an episode pays.
+    whole = pair_costs(believed, weight, gain, plain, seen.outcome_reward_mean, known_transitions)
     costs = np.zeros((states, actions))
     typical = 0.0
+    typical_move = 0.0
     mass = 0.0
     for s in range(states):
         for a in range(actions):
@@ -196,10 +204,13 @@ def _estimated_costs(
             bonus = tuning.variance_bonus * sqrt(2.0 * log(episode + 1.0) / (count + 1.0))
             costs[s, a] = variance * (weight[s, a] * (1.0 + bonus)) ** 2
             if count > 1:
-                costs[s, a] += moves[s, a] * count / (count - 1)
+                moves = whole[s, a] - weight[s, a] * weight[s, a] * plain[s, a]
+                costs[s, a] = max(0.0, costs[s, a] + moves * count / (count - 1))
+                typical_move += max(0.0, moves) * count / (count - 1) / weight[s, a]
             typical += costs[s, a] / weight[s, a]
             mass += weight[s, a]
     typical = typical / mass if mass > 0.0 else 0.0
+    typical_move = typical_move / mass if mass > 0.0 else 0.0
     for s in range(states):
         for a in range(actions):
             if typical == 0.0:
@@ -209,8 +220,8 @@ def _estimated_costs(
                 reach = 0.0
                 for o in range(believed.row_start[p], believed.row_start[p + 1]):
                     reach = max(reach, future[o])
-                unseen = tuning.unseen_outcomes * typical / (seen.visits[s, a] + 1.0)
-                costs[s, a] += unseen * reach**2
+                unseen = tuning.unseen_outcomes * typical + tuning.unseen_moves * typical_move
+                costs[s, a] += unseen / (seen.visits[s, a] + 1.0) * reach**2
     return costs
 
 
@@ -225,7 +236,7 @@ def _replan(
     steps: int,  # noqa: ARG001
     episode: int,
 ) -> None:
-    if not is_due(parameters[9:], episode):
+    if not is_due(parameters[10:], episode):
         return
     tuning = Tuning(
         parameters[0],
@@ -236,8 +247,9 @@ def _replan(
         parameters[5],
         parameters[6],
         parameters[7],
+        parameters[8],
     )
-    known_transitions = parameters[8] != 0.0
+    known_transitions = parameters[9] != 0.0
     if not known_transitions:
         refresh_frequencies(believed, seen.visits, seen.outcome_count)
     _plan_flow(question, believed, seen, known_transitions, tuning, episode, memory.scores)
