@@ -145,11 +145,11 @@ def measured(size: int, epsilon: float, runs: int, real_runs: int) -> Lake:
 
 
 def real_estimates(
-    size: int, policy: FloatArray, truth: float, runs: int
+    size: int, policy: FloatArray, truth: float, runs: int, episodes: int = REAL_AT
 ) -> tuple[FloatArray, FloatArray]:
     """Estimates through Gymnasium's own step, and whether their intervals hold the truth."""
     results = [
-        revar.evaluate(LAKES[size], policy, episodes=REAL_AT, discount=DISCOUNT, seed=run)
+        revar.evaluate(LAKES[size], policy, episodes=episodes, discount=DISCOUNT, seed=run)
         for run in range(runs)
     ]
     held = [result.interval[0] <= truth <= result.interval[1] for result in results]
@@ -179,8 +179,7 @@ def stopped(
         error = np.abs(result.estimates[rows, place] - result.true_value)
         return error <= z * result.standard_errors[rows, place], place
 
-    wide, _ = quantile(0.95, looks), None
-    held, place = taken(wide)
+    held, place = taken(quantile(0.95, looks))
     naive, _ = taken(quantile(0.95))
     return Stopping(
         label,
