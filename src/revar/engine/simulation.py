@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,13 @@ from revar.model.reachability import reachable_layers
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset
-from revar.model.validation import SUM_TOLERANCE, as_floats, checked_count, checked_episodes
+from revar.model.validation import (
+    SUM_TOLERANCE,
+    as_floats,
+    checked_count,
+    checked_episodes,
+    checked_seed,
+)
 from revar.strategies.reduced_variance import replan
 from revar.strategies.rule import CompiledRule, Memory, Question, leave
 from revar.strategies.selection import Selection
@@ -63,7 +68,7 @@ def simulate(
     estimates_by = find_estimator(estimator)
     runs, episodes = checked_count(runs, "runs"), checked_episodes(episodes)
     threads = available_threads() if threads is None else checked_count(threads, "threads")
-    _check_seed(seed)
+    checked_seed(seed)
     task = Task.of(mdp, policy, episodes=episodes)
     job = _Job.of(mdp, task, collector, estimates_by, seed, runs, checkpoints, keep_episodes)
     rule = _compiled_rule(job) if compiled is not False else None
@@ -197,11 +202,6 @@ def _check_cover(strategy: Strategy, policy: FloatArray, plan: Plan) -> None:
             f"strategy {strategy.id!r} never takes action {action} in state {state}, which the "
             f"target policy does; use 'certainty-equivalence'"
         )
-
-
-def _check_seed(seed: Any) -> None:
-    if not isinstance(seed, Integral) or seed < 0:
-        raise InputError(f"seed is {seed!r}; it must be a whole number of at least 0")
 
 
 def _checked_checkpoints(checkpoints: ArrayLike | None, episodes: int) -> IntArray:

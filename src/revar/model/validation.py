@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from math import inf
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,13 @@ def checked_count(value: Any, name: str) -> int:
     if not (number and 1 <= value < inf and int(value) == value):
         raise InputError(f"{name} is {value!r}; it must be a whole number of at least 1")
     return int(value)
+
+
+def checked_seed(seed: Any) -> int:
+    """A whole number of at least 0."""
+    if not isinstance(seed, Integral) or int(seed) < 0:
+        raise InputError(f"seed is {seed!r}; it must be a whole number of at least 0")
+    return int(seed)
 
 
 def checked_share(value: Any, name: str) -> float:
