@@ -20,10 +20,10 @@ from revar.campaigns.status import Status, status_of
 from revar.campaigns.storage import Storage, open_storage
 from revar.campaigns.storage.interface import Entry
 from revar.campaigns.verdicts import (
-    BudgetReserved,
-    BudgetSpent,
+    BudgetReservedError,
+    BudgetSpentError,
     CampaignError,
-    UnknownCampaign,
+    UnknownCampaignError,
     Verdict,
 )
 from revar.estimators.estimator import Estimate
@@ -95,7 +95,7 @@ class Campaign:
         store = open_storage(storage)
         entry = store.find(checked_name(name))
         if entry is None:
-            raise UnknownCampaign(name)
+            raise UnknownCampaignError(name)
         return cls(store, entry)
 
     # -- collecting ------------------------------------------------------------------------
@@ -103,8 +103,8 @@ class Campaign:
     def start_episode(self, episode_id: str | None = None) -> Episode:
         """Reserve a place in the budget.
 
-        `BudgetSpent` where nothing is left to do, `BudgetReserved` where all that is left is with
-        other workers. A call repeated with the same id gives the same episode.
+        Raises `BudgetSpentError` where nothing is left to do, and `BudgetReservedError` where all
+        that is left is with other workers. The same id again gives the same episode.
         """
         if episode_id is None:
             episode_id = uuid.uuid4().hex
@@ -125,9 +125,9 @@ class Campaign:
         while True:
             try:
                 yield self.start_episode()
-            except BudgetSpent:
+            except BudgetSpentError:
                 return
-            except BudgetReserved as error:
+            except BudgetReservedError as error:
                 time.sleep(min(poll, error.retry_after + 0.001))
 
     def finish(self) -> None:

@@ -110,8 +110,8 @@ def defined(
 
 
 def collection_of(definition: Definition) -> Collection:
-    """An empty collection of this definition, which knows the policy table if there is one."""
-    collection = Collection(
+    """An empty collection of this definition; the policy is told state by state, as they appear."""
+    return Collection(
         strategy_of(definition.strategy),
         horizon=definition.horizon,
         discount=definition.discount,
@@ -120,9 +120,6 @@ def collection_of(definition: Definition) -> Collection:
         actions=definition.actions,
         keep_episodes=False,
     )
-    for row in definition.policy or ():
-        collection.know(bytes(row.state), row.probabilities)
-    return collection
 
 
 def strategy_of(strategy: str | Strategy | StrategyRecord) -> Strategy:
@@ -131,20 +128,21 @@ def strategy_of(strategy: str | Strategy | StrategyRecord) -> Strategy:
         return find_strategy(strategy)
     kind = strategies.find(strategy.id)
     try:
-        return msgspec.convert(strategy.parameters, kind)
+        made: Strategy = msgspec.convert(strategy.parameters, kind)
+        return made
     except (msgspec.ValidationError, TypeError) as error:
         raise InputError(f"parameters of strategy {strategy.id!r}: {error}") from None
 
 
 def strategy_record(strategy: Strategy) -> StrategyRecord:
     """What `strategy_of` makes the strategy of again."""
-    if not dataclasses.is_dataclass(strategy) or strategy.id not in strategies.ids():
+    if not dataclasses.is_dataclass(type(strategy)) or strategy.id not in strategies.ids():
         raise InputError(
             f"strategy {strategy.id!r} cannot be stored: it must be a registered dataclass"
         )
     parameters = {
         field.name: msgspec.to_builtins(getattr(strategy, field.name))
-        for field in dataclasses.fields(strategy)
+        for field in dataclasses.fields(type(strategy))
         if getattr(strategy, field.name) != field.default
     }
     return StrategyRecord(strategy.id, parameters)

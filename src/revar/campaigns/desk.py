@@ -19,11 +19,12 @@ from revar.campaigns.commands import (
 from revar.campaigns.events import Acted, Closed, Event, Finished, Released, Rewarded, Started
 from revar.campaigns.fold import CampaignState
 from revar.campaigns.ledger import Ledger
+from revar.campaigns.rules import judge
 from revar.campaigns.verdicts import (
-    BudgetReserved,
-    BudgetSpent,
-    CampaignError,
     TAKEN,
+    BudgetReservedError,
+    BudgetSpentError,
+    CampaignError,
     Effect,
     Verdict,
     refused,
@@ -40,7 +41,7 @@ def proposed(state: CampaignState, command: Command, now: Clock) -> tuple[list[E
     There are events only where the verdict is that the command would take effect.
     """
     event = _event(command)
-    verdict = state.ledger.judge(event, 0.0)  # only leases that ran out depend on the time
+    verdict = judge(state.ledger, event, 0.0)  # only leases that ran out depend on the time
     if verdict.code == "budget-reserved":
         run_out = [Released(record.id) for record in state.ledger.overdue(now())]
         return ([*run_out, event], TAKEN) if run_out else ([], verdict)
@@ -85,7 +86,7 @@ def _event(command: Command) -> Event:
                 probabilities=None if probabilities is None else list(probabilities),
             )
         case Reward():
-            following = None if command.next_state is None else msgspec.Raw(command.next_state)
+            following = msgspec.Raw(command.next_state or b"null")
             return Rewarded(command.episode, command.step, command.reward, following)
         case Finish():
             return Finished(command.episode)
@@ -106,9 +107,9 @@ def _decided(state: CampaignState, command: Act, event: Acted) -> Acted:
 
 def _error(ledger: Ledger, verdict: Verdict, now: Clock) -> CampaignError:
     if verdict.code == "budget-spent":
-        return BudgetSpent(verdict.code, verdict.reason)
+        return BudgetSpentError(verdict.code, verdict.reason)
     if verdict.code == "budget-reserved":
         ends = [record.seen + ledger.definition.lease for record in ledger.leases.values()]
         wait = min(ends) - now() if ends else 0.0
-        return BudgetReserved(verdict.code, verdict.reason, max(0.0, wait))
+        return BudgetReservedError(verdict.code, verdict.reason, max(0.0, wait))
     return CampaignError(verdict.code, verdict.reason)

@@ -9,14 +9,14 @@ from typing import Literal, TypeAlias
 import msgspec
 
 
-class Started(msgspec.Struct, frozen=True, tag="started"):
+class Started(msgspec.Struct, frozen=True, omit_defaults=True, tag="started"):
     """An episode asks for a place in the budget. One that was merged needs none."""
 
     episode: str
     merged: bool = False
 
 
-class Acted(msgspec.Struct, frozen=True, tag="acted"):
+class Acted(msgspec.Struct, frozen=True, omit_defaults=True, tag="acted"):
     """An action was chosen. `draws` is how far that took the episode's random stream."""
 
     episode: str
@@ -28,43 +28,49 @@ class Acted(msgspec.Struct, frozen=True, tag="acted"):
     probabilities: list[float] | None = None
 
 
-class Rewarded(msgspec.Struct, frozen=True, tag="rewarded"):
-    """What the action of that step led to; without a next state the episode ended."""
+class Rewarded(msgspec.Struct, frozen=True, omit_defaults=True, tag="rewarded"):
+    """What the action of that step led to; with null for the next state the episode ended."""
 
     episode: str
     step: int
     reward: float
-    next_state: msgspec.Raw | None = None
+    next_state: msgspec.Raw
+
+    @property
+    def following(self) -> bytes | None:
+        """The next state in its canonical form, None where there is none."""
+        state = bytes(self.next_state)
+        return None if state == b"null" else state
 
 
-class Finished(msgspec.Struct, frozen=True, tag="finished"):
+class Finished(msgspec.Struct, frozen=True, omit_defaults=True, tag="finished"):
     """Nothing more will come of an episode, and it has used its place in the budget."""
 
     episode: str
 
 
-class Released(msgspec.Struct, frozen=True, tag="released"):
+class Released(msgspec.Struct, frozen=True, omit_defaults=True, tag="released"):
     """An episode gives its place back: its lease ran out, or its worker gave up."""
 
     episode: str
     reason: Literal["expired", "abandoned"] = "expired"
 
 
-class Joined(msgspec.Struct, frozen=True, tag="joined"):
+class Joined(msgspec.Struct, frozen=True, omit_defaults=True, tag="joined"):
     """Another campaign about the same question was merged into this one, with its budget."""
 
     campaign: str
     episodes: int
 
 
-class Closed(msgspec.Struct, frozen=True, tag="closed"):
+class Closed(msgspec.Struct, frozen=True, omit_defaults=True, tag="closed"):
     """No more episodes are to be started."""
 
 
 Event: TypeAlias = Started | Acted | Rewarded | Finished | Released | Joined | Closed
 
 _ENCODER = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(Event)
+_DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
 def encoded(event: Event) -> bytes:

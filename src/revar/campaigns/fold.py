@@ -5,6 +5,7 @@ from revar.campaigns.events import Event, Rewarded
 from revar.campaigns.learning import Learner
 from revar.campaigns.ledger import Ledger
 from revar.campaigns.progress import Progress
+from revar.campaigns.rules import apply
 from revar.campaigns.verdicts import Effect, Verdict
 
 
@@ -23,7 +24,7 @@ class CampaignState:
         if position != self.position + 1:
             raise AssertionError(f"event {position} follows on event {self.position}")
         finished = self.ledger.finished
-        verdict = self.ledger.apply(event, time)
+        verdict = apply(self.ledger, event, time)
         self.position = position
         if verdict.effect is Effect.TAKEN:
             self.learner.learn(event, self.ledger)

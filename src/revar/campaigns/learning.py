@@ -1,7 +1,7 @@
 """What a campaign has learned: the collection, fed by the events that took effect."""
 
 from dataclasses import dataclass
-from math import nan
+from math import isnan, nan
 
 from revar.campaigns.definition import Definition, collection_of
 from revar.campaigns.events import Acted, Event, Finished, Rewarded, Started
@@ -35,7 +35,7 @@ class Learner:
         """The strategy's choice in that state."""
         episode = self.episodes[record.number]
         action, propensity, draws = episode.choose(state, probabilities)
-        return Choice(action, None if propensity != propensity else propensity, draws)
+        return Choice(action, None if isnan(propensity) else propensity, draws)
 
     def learn(self, event: Event, ledger: Ledger) -> None:
         """Follow an event that took effect; the ledger has taken it already."""
@@ -45,17 +45,19 @@ class Learner:
         elif isinstance(event, Acted):
             record = ledger.episodes[event.episode]
             state = bytes(event.state)
+            target = ledger.policy[state]
+            # A choice of ours may have told the collection a row that the log then refused.
+            self.collection.states.correct(self.collection.states.number(state), target)
             self.episodes[record.number].repeat(
                 state,
-                ledger.policy[state],
+                target,
                 event.action,
                 nan if event.propensity is None else event.propensity,
                 draws=event.draws,
             )
         elif isinstance(event, Rewarded):
             record = ledger.episodes[event.episode]
-            following = None if event.next_state is None else bytes(event.next_state)
-            self.episodes[record.number].observe(event.reward, following)
+            self.episodes[record.number].observe(event.reward, event.following)
             self._finish(record)
         elif isinstance(event, Finished):
             self._finish(ledger.episodes[event.episode])

@@ -1,7 +1,7 @@
-"""The rules: which events take effect, who holds a place in the budget, what is due next.
+"""The books: who holds a place in the budget, where each episode stands, what is due next.
 
-Knows nothing of rewards' meaning or of statistics, reads no clock, and is a function of the log
-alone. docs/campaigns.md states the same rules for people.
+Knows nothing of statistics, reads no clock, and is a function of the events that took effect.
+Which those are is for `rules` to say.
 """
 
 from dataclasses import dataclass, field
@@ -11,14 +11,11 @@ from revar.campaigns.events import (
     Acted,
     Closed,
     Event,
-    Finished,
     Joined,
     Released,
     Rewarded,
     Started,
 )
-from revar.campaigns.verdicts import REPEATED, TAKEN, Effect, Verdict, refused
-from revar.model.validation import SUM_TOLERANCE
 
 
 @dataclass
@@ -71,6 +68,14 @@ class Ledger:
         return max(0, self.budget - self.finished - len(self.leases))
 
     @property
+    def partial(self) -> int:
+        """Episodes that were left with complete steps, and hold no place."""
+        return sum(
+            record.steps > 0 and not record.finished and record.id not in self.leases
+            for record in self.episodes.values()
+        )
+
+    @property
     def spent(self) -> bool:
         """Whether nothing is left to be started, now or later."""
         return self.closed or self.finished >= self.budget
@@ -80,128 +85,14 @@ class Ledger:
         lease = self.definition.lease
         return [record for record in self.leases.values() if now >= record.seen + lease]
 
-    def apply(self, event: Event, time: float) -> Verdict:
-        """Let the event take effect if the rules allow it."""
-        verdict = self.judge(event, time)
-        if verdict.effect is Effect.TAKEN:
-            self._take(event, time)
-        return verdict
-
-    # -- judging ---------------------------------------------------------------------------
-
-    def judge(self, event: Event, time: float) -> Verdict:
-        """What `apply` would say; nothing changes."""
-        if isinstance(event, Started):
-            return self._judge_start(event)
-        if isinstance(event, Closed):
-            return REPEATED if self.closed else TAKEN
-        if isinstance(event, Joined):
-            return REPEATED if event.campaign in self.joined else TAKEN
-        record = self.episodes.get(event.episode)
-        if record is None:
-            return refused("unknown-episode", f"there is no episode {event.episode!r}")
-        if isinstance(event, Acted):
-            return self._judge_action(event, record)
-        if isinstance(event, Rewarded):
-            return _judge_reward(event, record)
-        if isinstance(event, Finished):
-            return REPEATED if record.over else TAKEN
-        return self._judge_release(event, record, time)
-
-    def _judge_start(self, event: Started) -> Verdict:
-        if event.episode in self.episodes:
-            return REPEATED
-        if event.merged:
-            return TAKEN
-        if self.closed:
-            return refused("budget-spent", "the campaign is closed: no more episodes are started")
-        if self.finished >= self.budget:
-            return refused("budget-spent", f"all {self.budget} episodes are finished")
-        if self.free == 0:
-            return refused(
-                "budget-reserved",
-                f"all of the {self.budget - self.finished} episodes left are with other workers",
-            )
-        return TAKEN
-
-    def _judge_action(self, event: Acted, record: EpisodeRecord) -> Verdict:
-        name = f"episode {record.id!r}"
-        state = bytes(event.state)
-        known = self.known_step(record, event.step)
-        if known is not None:
-            if known.state != state:
-                return refused(
-                    "conflict",
-                    f"step {event.step} of {name} was taken in state {_shown(known.state)}, not in "
-                    f"{_shown(state)}",
-                )
-            return REPEATED
-        if record.over:
-            return refused("episode-over", f"{name} is over after {record.steps} steps")
-        if record.waiting is not None:
-            return refused(
-                "out-of-order",
-                f"{name} waits for the reward of step {record.steps} and is asked for step "
-                f"{event.step}",
-            )
-        if event.step != record.steps:
-            return refused("out-of-order", f"{name} is at step {record.steps}, not {event.step}")
-        if record.state is not None and record.state != state:
-            return refused(
-                "conflict",
-                f"{name} is in state {_shown(record.state)}, and is asked to act in state "
-                f"{_shown(state)}",
-            )
-        if not (record.merged or record.id in self.leases or self.free > 0):
-            return refused(
-                "lease-lost",
-                f"the lease of {name} ran out and its place in the budget has gone to another "
-                f"episode; what it has completed counts",
-            )
-        return self._judge_policy(event, state)
-
-    def _judge_policy(self, event: Acted, state: bytes) -> Verdict:
-        known = self.policy.get(state)
-        if self.definition.policy is not None:
-            if event.probabilities is not None:
-                return refused("invalid", "the target policy is a table: send no probabilities")
-            if known is None:
-                return refused("unknown-state", f"the target policy has no state {_shown(state)}")
-            return TAKEN
-        if event.probabilities is None:
-            return refused("invalid", "the target policy's probabilities in this state are missing")
-        if len(event.probabilities) != self.definition.actions:
-            return refused(
-                "invalid",
-                f"{len(event.probabilities)} probabilities, but {self.definition.actions} actions",
-            )
-        if known is not None and any(
-            abs(now - before) > SUM_TOLERANCE
-            for now, before in zip(event.probabilities, known, strict=True)
-        ):
-            return refused(
-                "conflict",
-                f"the target policy had probabilities {list(known)} in state {_shown(state)} "
-                f"before, and {event.probabilities} now; a policy under evaluation must not change",
-            )
-        return TAKEN
-
-    def _judge_release(self, event: Released, record: EpisodeRecord, time: float) -> Verdict:
-        if record.id not in self.leases:
-            return REPEATED
-        if event.reason == "expired" and time < record.seen + self.definition.lease:
-            return refused("leased", f"the lease of episode {record.id!r} has been renewed")
-        return TAKEN
-
     def known_step(self, record: EpisodeRecord, step: int) -> Chosen | None:
         """What was decided at that step, as far as it is still known."""
         if step == record.steps and record.waiting is not None:
             return record.waiting
         return record.done[step] if 0 <= step < len(record.done) else None
 
-    # -- taking effect ---------------------------------------------------------------------
-
-    def _take(self, event: Event, time: float) -> None:
+    def take(self, event: Event, time: float) -> None:
+        """Let an event take effect that the rules allow."""
         if isinstance(event, Started):
             self._start(event, time)
         elif isinstance(event, Closed):
@@ -209,11 +100,10 @@ class Ledger:
         elif isinstance(event, Joined):
             self.joined.add(event.campaign)
             self.budget += event.episodes
+        elif isinstance(event, Released):
+            self.leases.pop(event.episode, None)
         else:
             record = self.episodes[event.episode]
-            if isinstance(event, Released):
-                self._let_go(record)
-                return
             record.seen = time
             if isinstance(event, Acted):
                 self._act(event, record)
@@ -246,8 +136,8 @@ class Ledger:
         record.waiting = None
         record.steps += 1
         self.steps += 1
-        record.ended = event.next_state is None
-        record.state = None if event.next_state is None else bytes(event.next_state)
+        record.state = event.following
+        record.ended = record.state is None
         if record.over:
             self._count_finished(record)
             record.done.clear()
@@ -259,7 +149,7 @@ class Ledger:
         if record.steps > 0:
             self._count_finished(record)
         else:
-            self._let_go(record)
+            self.leases.pop(record.id, None)
         if record.waiting is None:
             record.done.clear()
 
@@ -269,29 +159,10 @@ class Ledger:
         record.finished = True
         self.finished += 1
         self.late += not (record.merged or record.id in self.leases)
-        self._let_go(record)
+        self.leases.pop(record.id, None)
 
     def _lease_again(self, record: EpisodeRecord) -> None:
         """A sign of life of an episode that had lost its place takes a free one, if there is."""
-        if not (record.merged or record.id in self.leases) and self.free > 0:
+        holds = record.merged or record.id in self.leases
+        if not holds and self.free > 0 and not self.closed:
             self.leases[record.id] = record
-
-    def _let_go(self, record: EpisodeRecord) -> None:
-        self.leases.pop(record.id, None)
-
-
-def _judge_reward(event: Rewarded, record: EpisodeRecord) -> Verdict:
-    if 0 <= event.step < record.steps:
-        return REPEATED
-    if record.waiting is None or event.step != record.steps:
-        return refused(
-            "out-of-order",
-            f"episode {record.id!r} has no action of step {event.step} that waits for its reward",
-        )
-    return TAKEN
-
-
-def _shown(state: bytes) -> str:
-    """A state in a message, not longer than a line."""
-    text = state.decode()
-    return text if len(text) <= 60 else f"{text[:57]}..."

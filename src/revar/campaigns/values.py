@@ -1,4 +1,4 @@
-"""States as JSON values: checked, and brought into one form so that equal states are equal bytes."""
+"""States as JSON values: checked, and in one form, so that equal states are equal bytes."""
 
 from math import isfinite
 from typing import Any

@@ -38,18 +38,18 @@ class CampaignError(RuntimeError):
         self.code = code
 
 
-class UnknownCampaign(CampaignError):
+class UnknownCampaignError(CampaignError):
     """There is no campaign of that name."""
 
     def __init__(self, name: str) -> None:
         super().__init__("unknown-campaign", f"there is no campaign {name!r}")
 
 
-class BudgetSpent(CampaignError):
+class BudgetSpentError(CampaignError):
     """Every episode is finished, or the campaign was closed: there is nothing left to do."""
 
 
-class BudgetReserved(CampaignError):
+class BudgetReservedError(CampaignError):
     """Every episode that is left is with some worker; one may come free after `retry_after`."""
 
     def __init__(self, code: str, reason: str, retry_after: float) -> None:

@@ -15,7 +15,7 @@ class StorageError(RuntimeError):
     """The storage cannot be reached, or cannot be used as it is."""
 
 
-class NameTaken(StorageError):
+class NameTakenError(StorageError):
     """There is a campaign of that name."""
 
 
@@ -64,7 +64,7 @@ class Storage(ABC):
 
     @abstractmethod
     def create(self, campaign_id: str, name: str, definition: bytes) -> Entry:
-        """Begin an empty log; `NameTaken` where the name is in use."""
+        """Begin an empty log; `NameTakenError` where the name is in use."""
 
     @abstractmethod
     def entries(self) -> list[Entry]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from revar.campaigns.storage.interface import (
     Appended,
     Entry,
-    NameTaken,
+    NameTakenError,
     Snapshot,
     Storage,
     StorageError,
@@ -29,7 +29,7 @@ class MemoryStorage(Storage):
         """See `Storage`."""
         with self._lock:
             if any(entry.name == name for entry in self._entries.values()):
-                raise NameTaken(f"there is a campaign {name!r} already")
+                raise NameTakenError(f"there is a campaign {name!r} already")
             entry = Entry(campaign_id, name, definition, self._clock())
             self._entries[campaign_id] = entry
             self._logs[campaign_id] = []

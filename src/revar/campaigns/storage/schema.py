@@ -6,12 +6,13 @@ in one transaction; steps that have been released are never changed, only added 
 
 from revar.campaigns.storage.interface import StorageError
 
-# Each step is a list of statements. {bytes}, {real} and {whole} are the types of the database.
+# Each step is a list of statements; what differs between databases stands in braces.
 STEPS: tuple[tuple[str, ...], ...] = (
     (
         """
         CREATE TABLE revar_campaigns (
-            id TEXT PRIMARY KEY,
+            key {serial} PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
             name TEXT NOT NULL UNIQUE,
             definition {bytes} NOT NULL,
             created {real} NOT NULL,
@@ -20,12 +21,12 @@ STEPS: tuple[tuple[str, ...], ...] = (
         """,
         """
         CREATE TABLE revar_events (
-            campaign TEXT NOT NULL REFERENCES revar_campaigns (id),
+            campaign {whole} NOT NULL REFERENCES revar_campaigns (key),
             position {whole} NOT NULL,
             taken {real} NOT NULL,
             body {bytes} NOT NULL,
             PRIMARY KEY (campaign, position)
-        )
+        ) {clustered}
         """,
     ),
 )

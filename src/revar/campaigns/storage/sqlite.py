@@ -6,11 +6,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from revar.campaigns.storage.interface import (
     Appended,
     Entry,
-    NameTaken,
+    NameTakenError,
     Snapshot,
     Storage,
     StorageError,
@@ -20,7 +21,13 @@ from revar.campaigns.storage.schema import missing_steps
 
 # Marks the file as ours ("revr"), so that another program's database is not migrated by mistake.
 APPLICATION = 0x72657672
-TYPES = {"bytes": "BLOB", "real": "REAL", "whole": "INTEGER"}
+DIALECT = {
+    "bytes": "BLOB",
+    "real": "REAL",
+    "whole": "INTEGER",
+    "serial": "INTEGER",
+    "clustered": "WITHOUT ROWID",
+}
 PATIENCE = 60.0  # seconds to wait while another process writes
 
 
@@ -55,12 +62,12 @@ class SQLiteStorage(Storage):
                     (entry.id, entry.name, entry.definition, entry.created),
                 )
             except sqlite3.IntegrityError:
-                raise NameTaken(f"there is a campaign {name!r} already") from None
+                raise NameTakenError(f"there is a campaign {name!r} already") from None
             return entry
 
     def entries(self) -> list[Entry]:
         """See `Storage`."""
-        return self._entries("ORDER BY created, id", ())
+        return self._entries("ORDER BY key", ())
 
     def find(self, name: str) -> Entry | None:
         """See `Storage`."""
@@ -70,17 +77,18 @@ class SQLiteStorage(Storage):
         """See `Storage`."""
         with self._transaction() as cursor:
             cursor.execute(
-                "UPDATE revar_campaigns SET length = length + ? WHERE id = ? RETURNING length",
+                "UPDATE revar_campaigns SET length = length + ? WHERE id = ? RETURNING key, length",
                 (len(bodies), campaign_id),
             )
             row = cursor.fetchone()
             if row is None:
                 raise StorageError(f"there is no campaign with the id {campaign_id!r}")
-            last, taken = int(row[0]), time.time()
+            key, last = row
+            taken = time.time()
             first = last - len(bodies) + 1
             cursor.executemany(
                 "INSERT INTO revar_events (campaign, position, taken, body) VALUES (?, ?, ?, ?)",
-                [(campaign_id, first + i, taken, body) for i, body in enumerate(bodies)],
+                [(key, first + i, taken, body) for i, body in enumerate(bodies)],
             )
         return Appended(last, taken)
 
@@ -88,7 +96,8 @@ class SQLiteStorage(Storage):
         """See `Storage`."""
         rows = self._rows(
             "SELECT position, taken, body FROM revar_events"
-            " WHERE campaign = ? AND position > ? ORDER BY position LIMIT ?",
+            " WHERE campaign = (SELECT key FROM revar_campaigns WHERE id = ?) AND position > ?"
+            " ORDER BY position LIMIT ?",
             (campaign_id, after, limit),
         )
         return [Stored(*row) for row in rows]
@@ -98,6 +107,7 @@ class SQLiteStorage(Storage):
 
     def load_snapshot(self, campaign_id: str) -> Snapshot | None:
         """See `Storage`."""
+        return None
 
     def now(self) -> float:
         """See `Storage`."""
@@ -112,7 +122,7 @@ class SQLiteStorage(Storage):
         query = f"SELECT id, name, definition, created FROM revar_campaigns {condition}"
         return [Entry(*row) for row in self._rows(query, values)]
 
-    def _rows(self, query: str, values: tuple[object, ...]) -> list[tuple[object, ...]]:
+    def _rows(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
         with self._lock:
             try:
                 return self._connection.execute(query, values).fetchall()
@@ -147,7 +157,7 @@ class SQLiteStorage(Storage):
                 raise StorageError(f"{self.path} is the database of another program")
             for step in missing_steps(version, str(self.path)):
                 for statement in step:
-                    cursor.execute(statement.format(**TYPES))
+                    cursor.execute(statement.format(**DIALECT))
                 version += 1
             cursor.execute(f"PRAGMA application_id = {APPLICATION}")
             cursor.execute(f"PRAGMA user_version = {version}")
