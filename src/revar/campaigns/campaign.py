@@ -195,6 +195,12 @@ class Campaign:
                 for command, (verdict, at) in zip(commands, answers, strict=True)
             ]
 
+    def add(self, events: Sequence[Event]) -> list[Verdict]:
+        """Append events as they are; what became of each."""
+        with self._lock:
+            self._read_on(None)
+            return self._append(list(events)) if events else []
+
     def look(self, reader: Callable[[CampaignState, float], Seen]) -> Seen:
         """What `reader` makes of the state as it is now; nobody else changes it meanwhile."""
         with self._lock:

@@ -26,6 +26,7 @@ class Acted(msgspec.Struct, frozen=True, omit_defaults=True, tag="acted"):
     propensity: float | None = None
     draws: int = 0
     probabilities: list[float] | None = None
+    merged: bool = False  # reported by another campaign: it needs no place in the budget
 
 
 class Rewarded(msgspec.Struct, frozen=True, omit_defaults=True, tag="rewarded"):

@@ -78,7 +78,7 @@ def _judge_action(ledger: Ledger, event: Acted, record: EpisodeRecord) -> Verdic
     return (
         _out_of_order(event, record)
         or _elsewhere(state, record)
-        or _without_lease(ledger, record)
+        or _without_lease(ledger, event, record)
         or _against_policy(ledger, event, state)
         or TAKEN
     )
@@ -109,8 +109,9 @@ def _elsewhere(state: bytes, record: EpisodeRecord) -> Verdict | None:
     )
 
 
-def _without_lease(ledger: Ledger, record: EpisodeRecord) -> Verdict | None:
-    if record.merged or record.id in ledger.leases or (ledger.free > 0 and not ledger.closed):
+def _without_lease(ledger: Ledger, event: Acted, record: EpisodeRecord) -> Verdict | None:
+    may_take_one = ledger.free > 0 and not ledger.closed
+    if event.merged or record.merged or record.id in ledger.leases or may_take_one:
         return None
     return refused(
         "lease-lost",

@@ -9,7 +9,6 @@ from revar.errors import InputError
 
 DEEPEST = 32  # levels of arrays and objects within a state
 LARGEST = 16_384  # bytes of a state in its canonical form
-EXACT = 2**53  # up to here a floating-point number that is whole is that whole number
 
 
 def canonical(value: Any, name: str = "state") -> bytes:
@@ -46,7 +45,7 @@ def _plain(value: Any, name: str, depth: int) -> Any:
     if isinstance(value, float):
         if not isfinite(value):
             raise InputError(f"{name} holds the number {value}; JSON has finite numbers only")
-        return int(value) if value == int(value) and abs(value) <= EXACT else float(value)
+        return int(value) if value == int(value) else float(value)
     if isinstance(value, dict):
         wrong = next((key for key in value if not isinstance(key, str)), None)
         if wrong is not None:

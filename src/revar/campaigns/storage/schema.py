@@ -29,6 +29,15 @@ STEPS: tuple[tuple[str, ...], ...] = (
         ) {clustered}
         """,
     ),
+    (
+        """
+        CREATE TABLE revar_snapshots (
+            campaign {whole} PRIMARY KEY REFERENCES revar_campaigns (key),
+            position {whole} NOT NULL,
+            body {bytes} NOT NULL
+        )
+        """,
+    ),
 )
 
 VERSION = len(STEPS)

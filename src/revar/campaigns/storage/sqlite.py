@@ -104,10 +104,24 @@ class SQLiteStorage(Storage):
 
     def save_snapshot(self, campaign_id: str, snapshot: Snapshot) -> None:
         """See `Storage`."""
+        with self._transaction() as cursor:
+            cursor.execute(
+                "INSERT INTO revar_snapshots (campaign, position, body)"
+                " SELECT key, ?, ? FROM revar_campaigns WHERE id = ?"
+                " ON CONFLICT (campaign) DO UPDATE"
+                " SET position = excluded.position, body = excluded.body"
+                " WHERE excluded.position > revar_snapshots.position",
+                (snapshot.position, snapshot.body, campaign_id),
+            )
 
     def load_snapshot(self, campaign_id: str) -> Snapshot | None:
         """See `Storage`."""
-        return None
+        rows = self._rows(
+            "SELECT position, body FROM revar_snapshots"
+            " WHERE campaign = (SELECT key FROM revar_campaigns WHERE id = ?)",
+            (campaign_id,),
+        )
+        return Snapshot(*rows[0]) if rows else None
 
     def now(self) -> float:
         """See `Storage`."""
