@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from revar.campaigns import MemoryStorage, SQLiteStorage, Storage, StorageError, open_storage
-from revar.errors import InputError
+from revar.campaigns import MemoryStorage, Storage, open_storage
 from revar.testing import STORAGE_CHECKS
 
 Check = Callable[[Callable[[], Storage]], None]

@@ -105,7 +105,7 @@ HOSTILE = [
     "'; DROP TABLE revar_events; --",
     '"quoted"',
     "\x00\x01\x1f",
-    "𝕊tate\u202e reversed",
+    "\U0001d54atate\u202e reversed",
     "</script><script>alert(1)</script>",
     {"": ""},
     [[], {}, [[]]],

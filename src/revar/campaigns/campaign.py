@@ -8,8 +8,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from revar.campaigns.commands import Close, Command, EpisodeReply, Start, checked_episode_id
-from revar.campaigns.definition import Definition, checked_name, defined
+from revar.campaigns.commands import (
+    Close,
+    Command,
+    EpisodeReply,
+    Start,
+    checked_episode_id,
+    new_episode_id,
+)
+from revar.campaigns.definition import Definition, StrategyRecord, checked_name, defined
 from revar.campaigns.desk import Reply, proposed, replied
 from revar.campaigns.episode import Episode
 from revar.campaigns.events import Event, decoded, encoded
@@ -64,7 +71,7 @@ class Campaign:
         horizon: int,
         discount: float = 1.0,
         episodes: int,
-        strategy: str | Strategy = "flow",
+        strategy: str | Strategy | StrategyRecord = "flow",
         seed: int | None = None,
         lease: float = 900.0,
     ) -> "Campaign":
@@ -98,6 +105,13 @@ class Campaign:
             raise UnknownCampaignError(name)
         return cls(store, entry)
 
+    @classmethod
+    def copy_of(cls, source: "Campaign", storage: Storage | str, name: str) -> "Campaign":
+        """An empty campaign of the same question and id in another storage, to be merged into."""
+        store = open_storage(storage)
+        body = msgspec.json.encode(source.definition)
+        return cls(store, store.create(source.id, checked_name(name), body))
+
     # -- collecting ------------------------------------------------------------------------
 
     def start_episode(self, episode_id: str | None = None) -> Episode:
@@ -106,9 +120,8 @@ class Campaign:
         Raises `BudgetSpentError` where nothing is left to do, and `BudgetReservedError` where all
         that is left is with other workers. The same id again gives the same episode.
         """
-        if episode_id is None:
-            episode_id = uuid.uuid4().hex
-        return Episode(self, self.definition, self.ask(Start(checked_episode_id(episode_id))))
+        chosen = new_episode_id() if episode_id is None else checked_episode_id(episode_id)
+        return Episode(self, self.definition, self.ask(Start(chosen)))
 
     def episode(self, episode_id: str) -> Episode:
         """An episode that was started before, here or elsewhere."""

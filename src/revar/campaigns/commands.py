@@ -1,6 +1,7 @@
 """What a caller can ask of a campaign, checked, and what it gets back."""
 
 import re
+import uuid
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, TypeAlias
@@ -74,6 +75,11 @@ class EpisodeReply:
     repeated: bool
     action: int | None = None  # of an Act
     propensity: float | None = None
+
+
+def new_episode_id() -> str:
+    """An id that no other episode has, in this store or any other."""
+    return uuid.uuid4().hex
 
 
 def checked_episode_id(episode_id: Any) -> str:

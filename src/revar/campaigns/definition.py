@@ -136,13 +136,14 @@ def strategy_of(strategy: str | Strategy | StrategyRecord) -> Strategy:
 
 def strategy_record(strategy: Strategy) -> StrategyRecord:
     """What `strategy_of` makes the strategy of again."""
-    if not dataclasses.is_dataclass(type(strategy)) or strategy.id not in strategies.ids():
+    kind: Any = type(strategy)
+    if not dataclasses.is_dataclass(kind) or strategy.id not in strategies.ids():
         raise InputError(
             f"strategy {strategy.id!r} cannot be stored: it must be a registered dataclass"
         )
     parameters = {
         field.name: msgspec.to_builtins(getattr(strategy, field.name))
-        for field in dataclasses.fields(type(strategy))
+        for field in dataclasses.fields(kind)
         if getattr(strategy, field.name) != field.default
     }
     return StrategyRecord(strategy.id, parameters)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from revar.errors import RefusedError
+
 
 class Effect(Enum):
     """What an event does."""
@@ -30,7 +32,7 @@ def refused(code: str, reason: str) -> Verdict:
     return Verdict(Effect.REFUSED, code, reason)
 
 
-class CampaignError(RuntimeError):
+class CampaignError(RefusedError):
     """A campaign does not do what was asked; `code` says why."""
 
     def __init__(self, code: str, reason: str) -> None:

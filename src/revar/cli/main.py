@@ -5,10 +5,12 @@ import sys
 import click
 
 from revar import __version__
+from revar.cli.campaign import campaign
 from revar.cli.demo import demo
 from revar.cli.list import list_ids
+from revar.cli.serve import serve
 from revar.cli.simulate import simulate
-from revar.errors import InputError, MissingExtraError
+from revar.errors import InputError, MissingExtraError, RefusedError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -20,19 +22,23 @@ def revar() -> None:
     Examples:
       revar demo                  the paper's two problems, exactly
       revar simulate              compare strategies on a problem
+      revar serve                 live campaigns over HTTP, with a dashboard
+      revar campaign              create, look at, export and merge campaigns
       revar list                  what there is: problems, strategies, estimators
     """
 
 
+revar.add_command(campaign)
 revar.add_command(demo)
 revar.add_command(list_ids)
+revar.add_command(serve)
 revar.add_command(simulate)
 
 
 def main() -> None:
-    """Run the command; bad input ends in one sentence and exit code 2."""
+    """Run the command; bad input ends in one sentence and exit code 2, a refusal in code 1."""
     try:
         revar()
-    except (InputError, MissingExtraError) as error:
+    except (InputError, MissingExtraError, RefusedError) as error:
         click.echo(f"Error: {error}", err=True)
-        sys.exit(2)
+        sys.exit(1 if isinstance(error, RefusedError) else 2)

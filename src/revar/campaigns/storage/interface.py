@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from revar.errors import RefusedError
 
-class StorageError(RuntimeError):
+
+class StorageError(RefusedError):
     """The storage cannot be reached, or cannot be used as it is."""
 
 

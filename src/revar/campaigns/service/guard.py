@@ -1,0 +1,101 @@
+"""The gate in front of every page: who asks, for which host, with how much; and what is added.
+
+Plain ASGI, so that it sees the body before anybody reads it.
+"""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.responses import RedirectResponse, Response
+
+from revar.campaigns.service.access import SESSION, Access, host_name, is_loopback
+from revar.campaigns.service.replies import problem
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+OPEN_PATHS = ("/health", "/login")  # and what lies under /static: they tell nothing
+SECURITY = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+class TooLarge(Exception):  # noqa: N818  # ends reading a body, and is no error of the program
+    """A body is longer than allowed."""
+
+
+class Guard:
+    """Lets a request through, or answers it."""
+
+    def __init__(self, app: App, access: Access, largest: int) -> None:
+        self._app = app
+        self._access = access
+        self._largest = largest
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        secured = _secured(send)
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, secured)
+            return
+        read = 0
+
+        async def limited() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > self._largest:
+                raise TooLarge
+            return message
+
+        try:
+            await self._app(scope, limited, secured)
+        except TooLarge:
+            await self._too_large()(scope, receive, secured)
+
+    def _refusal(self, scope: MutableMapping[str, Any]) -> Response | None:
+        headers, path = Headers(scope=scope), str(scope["path"])
+        if not self._access.needed and not is_loopback(host_name(headers.get("host", ""))):
+            return problem(403, "wrong-host", "without tokens only loopback is served")
+        if not (path in OPEN_PATHS or path.startswith("/static/")):
+            session = cookie_parser(headers.get("cookie", "")).get(SESSION)
+            if not self._access.allows(headers.get("authorization"), session):
+                if scope["method"] in ("GET", "HEAD") and not path.startswith("/api/"):
+                    return RedirectResponse("/login", status_code=303)
+                reply = problem(401, "no-access", "a bearer token is needed")
+                reply.headers["WWW-Authenticate"] = "Bearer"
+                return reply
+        length = headers.get("content-length", "0")
+        if length.isdigit() and int(length) > self._largest:
+            return self._too_large()
+        return None
+
+    def _too_large(self) -> Response:
+        reply = problem(413, "too-large", f"a request may have {self._largest:,} bytes at most")
+        reply.headers["Connection"] = "close"
+        return reply
+
+
+def _secured(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in SECURITY.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return sending
