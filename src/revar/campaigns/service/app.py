@@ -65,13 +65,11 @@ async def _document(request: Request) -> Response:  # noqa: ARG001
 
 
 async def _http_error(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    """What Starlette itself refuses: no such page, a method that is not allowed."""
+    """What Starlette refuses: no such page, no such method; and a body that is too long."""
     if not isinstance(error, HTTPException):
         raise error
-    code = {404: "not-found", 405: "method"}.get(error.status_code, "refused")
-    response = problem(error.status_code, code, error.detail)
-    response.headers.update(error.headers or {})
-    return response
+    code = {404: "not-found", 405: "method", 413: "too-large"}.get(error.status_code, "refused")
+    return problem(error.status_code, code, error.detail, error.headers)
 
 
 async def _failure(request: Request, error: Exception) -> Response:  # noqa: ARG001

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse, Response
 
@@ -30,10 +31,6 @@ SECURITY = {
 }
 
 
-class TooLarge(Exception):  # noqa: N818  # ends reading a body, and is no error of the program
-    """A body is longer than allowed."""
-
-
 class Guard:
     """Lets a request through, or answers it."""
 
@@ -41,6 +38,7 @@ class Guard:
         self._app = app
         self._access = access
         self._largest = largest
+        self._limit = f"a request may have {largest:,} bytes at most"
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -59,13 +57,10 @@ class Guard:
             message = await receive()
             read += len(message.get("body", b""))
             if read > self._largest:
-                raise TooLarge
+                raise HTTPException(413, self._limit, {"Connection": "close"})
             return message
 
-        try:
-            await self._app(scope, limited, secured)
-        except TooLarge:
-            await self._too_large()(scope, receive, secured)
+        await self._app(scope, limited, secured)
 
     def _refusal(self, scope: MutableMapping[str, Any]) -> Response | None:
         headers, path = Headers(scope=scope), str(scope["path"])
@@ -76,18 +71,12 @@ class Guard:
             if not self._access.allows(headers.get("authorization"), session):
                 if scope["method"] in ("GET", "HEAD") and not path.startswith("/api/"):
                     return RedirectResponse("/login", status_code=303)
-                reply = problem(401, "no-access", "a bearer token is needed")
-                reply.headers["WWW-Authenticate"] = "Bearer"
-                return reply
+                asked = {"WWW-Authenticate": "Bearer"}
+                return problem(401, "no-access", "a bearer token is needed", asked)
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > self._largest:
-            return self._too_large()
+            return problem(413, "too-large", self._limit, {"Connection": "close"})
         return None
-
-    def _too_large(self) -> Response:
-        reply = problem(413, "too-large", f"a request may have {self._largest:,} bytes at most")
-        reply.headers["Connection"] = "close"
-        return reply
 
 
 def _secured(send: Send) -> Send:

@@ -1,5 +1,6 @@
 """Replies: records as JSON, and errors with a sensible status."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -20,17 +21,20 @@ def reply(record: Any, status: int = 200) -> Response:
     return Response(_ENCODER.encode(record), status, media_type="application/json")
 
 
-def problem(status: int, code: str, message: str) -> Response:
+def problem(
+    status: int, code: str, message: str, headers: Mapping[str, str] | None = None
+) -> Response:
     """An error as JSON."""
-    return reply(ErrorMessage(Problem(code, message)), status)
+    response = reply(ErrorMessage(Problem(code, message)), status)
+    response.headers.update(headers or {})
+    return response
 
 
 def from_error(error: Exception) -> Response:
     """The reply to an error that a caller may meet; others are raised again."""
     if isinstance(error, BudgetReservedError):
-        response = problem(409, error.code, str(error))
-        response.headers["Retry-After"] = str(max(1, round(error.retry_after)))
-        return response
+        later = {"Retry-After": str(max(1, round(error.retry_after)))}
+        return problem(409, error.code, str(error), later)
     if isinstance(error, CampaignError):
         status = 404 if error.code in NOT_FOUND else 422 if error.code in INVALID else 409
         return problem(status, error.code, str(error))
