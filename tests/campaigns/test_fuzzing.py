@@ -1,4 +1,4 @@
-"""Whatever is sent to the API, valid or not by its own document: never a 5xx, always as described."""
+"""Whatever is sent to the API, valid or not: never a 5xx, and always as its document says."""
 
 from typing import Any
 
