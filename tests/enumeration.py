@@ -84,6 +84,47 @@ def occupancy(model: PlainModel, behavior: Floats) -> Floats:
     return visits
 
 
+def action_values(model: PlainModel) -> Floats:
+    """q_t(s,a), [L, S, A]."""
+    ahead = np.zeros((model.horizon, model.states + 1))
+    ahead[:, :-1] = state_values(model)[1:]
+    reward = (model.chance * model.mean).sum(axis=2)
+    return np.asarray(
+        reward + model.discount * np.einsum("sap,tp->tsa", model.chance, ahead, optimize=False)
+    )
+
+
+def estimate_moments(model: PlainModel, behavior: Floats, estimator: str) -> tuple[float, float]:
+    """Mean and variance of one episode's estimate: "ordinary", "per-decision", "doubly-robust".
+
+    Given the path an estimate is c + sum_t w_t R_t: its own mean and variance are added up over
+    all paths of the behavior.
+    """
+    by_step = np.broadcast_to(behavior, (model.horizon, model.states, model.actions))
+    values, q = state_values(model), action_values(model)
+    mean = second = 0.0
+    for path in paths(model, behavior):
+        ratio = [model.policy[s, a] / by_step[t, s, a] for t, (s, a, _) in enumerate(path.steps)]
+        so_far = np.cumprod([1.0, *ratio])  # of the actions before each step
+        constant = 0.0
+        weights = []
+        for t, (s, a, _) in enumerate(path.steps):
+            factor = model.discount**t
+            weights.append(factor * (so_far[-1] if estimator == "ordinary" else so_far[t + 1]))
+            if estimator == "doubly-robust":
+                constant += factor * (so_far[t] * values[t, s] - so_far[t + 1] * q[t, s, a])
+        centre = constant + sum(
+            weight * model.mean[step] for weight, step in zip(weights, path.steps, strict=True)
+        )
+        spread = sum(
+            (weight * model.std[step]) ** 2
+            for weight, step in zip(weights, path.steps, strict=True)
+        )
+        mean += path.probability * centre
+        second += path.probability * (centre**2 + spread)
+    return mean, second - mean**2
+
+
 def probability_of_meeting(model: PlainModel, pairs: set[tuple[int, int]]) -> float:
     """The probability that an episode of the target policy takes one of these pairs."""
     return sum(

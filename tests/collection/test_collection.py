@@ -12,10 +12,10 @@ from revar.engine.collector import Collector
 from revar.engine.plain import play_episode
 from revar.engine.world import World
 from revar.errors import InputError
-from revar.strategies import find_strategy
+from revar.strategies import find_strategy, strategies
 from tests.collection.worlds import play
 
-LIVE = ["on-policy", "uniform", "cb-var", "revar", "flow"]
+LIVE = [name for name in strategies.ids() if not find_strategy(name).needs_model]
 EPISODES = 60
 
 

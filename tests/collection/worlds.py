@@ -6,8 +6,7 @@ import numpy as np
 
 from revar import TabularMDP
 from revar.collection import Collection, Episode
-from revar.engine.plain import _first_state, _outcome, _reward
-from revar.engine.world import World
+from revar.engine.world import World, draw_first_state, draw_outcome, draw_reward
 from revar.model.arrays import FloatArray
 
 
@@ -27,12 +26,12 @@ def play(
     world = World.of(mdp)
     episode = collection.start(number)
     rng = episode._rng if rng is None else rng
-    state = _first_state(world, rng)
+    state = draw_first_state(world, rng)
     while not episode.over:
         action, _ = episode.act(key(state), policy[state])
         pair = state * mdp.actions + action
-        slot = _outcome(world, pair, rng)
-        reward = _reward(world, slot if world.by_outcome else pair, rng)
+        slot = draw_outcome(world, pair, rng)
+        reward = draw_reward(world, slot if world.by_outcome else pair, rng)
         state = int(world.successor[slot])
         episode.observe(reward, None if state == mdp.states else key(state))
     episode.finish()

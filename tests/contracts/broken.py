@@ -167,6 +167,18 @@ class Pretender(OnPolicy):
 
 
 @dataclass(frozen=True)
+class Overconfident(ReducedVariance):
+    """Its data has no propensities, and it says that importance sampling takes it."""
+
+    estimators: ClassVar[tuple[str, ...]] = ("certainty-equivalence", "importance-sampling")
+
+
+@dataclass(frozen=True)
+class Misspelt(OnPolicy):
+    estimators: ClassVar[tuple[str, ...]] = ("certainty-equivalents",)
+
+
+@dataclass(frozen=True)
 class Constant(Estimator):
     """Knows the answer in advance, and is wrong."""
 
@@ -271,6 +283,7 @@ BROKEN_STRATEGIES: dict[str, list[Callable[[], Strategy]]] = {
     "check_nothing_is_pickled": [Pickling],
     "check_planning_has_no_memory": [Counting, Writing],
     "check_only_oracles_see_the_model": [Peeking, Demanding, Pretender],
+    "check_its_estimators_take_its_data": [Overconfident, Misspelt],
 }
 
 BROKEN_ESTIMATORS: dict[str, list[Callable[[], Estimator]]] = {

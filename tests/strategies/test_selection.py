@@ -102,6 +102,21 @@ def test_unvisited_target_actions_go_before_followed_shares() -> None:
     assert asked(scores, [0.0, 0.5, 0.5], [0, 1, 1], times=20).tolist() == [20, 0, 0]
 
 
+def test_matched_shares_make_up_for_all_visits_of_the_state() -> None:
+    shares = [0.6, 0.0, 0.4]
+    even = [1 / 3] * 3
+    # The first time in a state the action is drawn; no action has to be tried first.
+    matched = plan(shares, Selection.MATCH)
+    assert_drawn_from(asked(matched, even, [0, 0, 0], times=4000), shares)
+    assert asked(matched, even, [0, 0, 1], times=20).tolist() == [20, 0, 0]
+    # score - T(s,a)/T(s) is 0.1, -, -0.1 and then -0.05, -, 0.05; the same for a tie.
+    assert asked(matched, even, [5, 0, 5], times=20).tolist() == [20, 0, 0]
+    assert asked(matched, even, [13, 0, 7], times=20).tolist() == [0, 0, 20]
+    assert_drawn_from(
+        asked(plan(EVEN, Selection.MATCH), EVEN, [2, 1, 3, 1], 4000), [0, 0.5, 0, 0.5]
+    )
+
+
 @pytest.mark.parametrize(
     ("scores", "visits", "selection", "shares"),
     [

@@ -5,11 +5,15 @@ import sys
 import click
 
 from revar import __version__
+from revar.cli.advise import advise
 from revar.cli.campaign import campaign
+from revar.cli.compare import compare
 from revar.cli.demo import demo
+from revar.cli.evaluate import evaluate
 from revar.cli.list import list_ids
+from revar.cli.report import report
+from revar.cli.reproduce import reproduce
 from revar.cli.serve import serve
-from revar.cli.simulate import simulate
 from revar.errors import InputError, MissingExtraError, RefusedError
 
 
@@ -20,19 +24,27 @@ def revar() -> None:
 
     \b
     Examples:
-      revar demo                  the paper's two problems, exactly
-      revar simulate              compare strategies on a problem
+      revar demo                  what choosing the actions buys, on one problem
+      revar evaluate              a policy's value in an environment, with an interval
+      revar advise                how many episodes that will take
+      revar compare               strategies and estimators at equal budgets
+      revar reproduce all         the paper's experiments and those beyond it, with reports
+      revar report results        the reports again, from stored results
       revar serve                 live campaigns over HTTP, with a dashboard
       revar campaign              create, look at, export and merge campaigns
       revar list                  what there is: problems, strategies, estimators
     """
 
 
+revar.add_command(advise)
 revar.add_command(campaign)
+revar.add_command(compare)
 revar.add_command(demo)
+revar.add_command(evaluate)
 revar.add_command(list_ids)
+revar.add_command(report)
+revar.add_command(reproduce)
 revar.add_command(serve)
-revar.add_command(simulate)
 
 
 def main() -> None:

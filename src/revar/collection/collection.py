@@ -22,9 +22,9 @@ from revar.model.validation import (
     checked_discount,
     checked_episodes,
     checked_horizon,
-    checked_seed,
+    checked_whole,
 )
-from revar.strategies.selection import Selection
+from revar.strategies.selection import DRAWN, Selection
 from revar.strategies.strategy import Plan, Strategy, find_strategy, made_plan
 
 Policy = Callable[[Any], Any]  # from a state's key to the target policy's probabilities in it
@@ -62,7 +62,7 @@ class Collection:
         self.discount = checked_discount(discount)
         self.episodes = None if episodes is None else checked_episodes(episodes)
         # Without a seed one is drawn, and kept, so that the collection can be resumed.
-        self.seed = new_seed() if seed is None else checked_seed(seed)
+        self.seed = new_seed() if seed is None else checked_whole(seed, "seed")
         self.states = States(self.actions)
         self.statistics = VisitStatistics(0, self.actions)
         self.finished = 0  # episodes finished here
@@ -195,7 +195,7 @@ class Collection:
             task = replace(self.task, policy=row[None])
             plan = made_plan(self.strategy, task, VisitStatistics(1, self.actions))
             known = plan.scores[:, 0]  # [1 or L, A]
-            if selection in (Selection.SAMPLE, Selection.FOLLOW):
+            if selection in DRAWN:
                 total = known.sum(axis=1, keepdims=True)
                 known = np.where(total > 0, known / np.where(total > 0, total, 1.0), row)
             self._rows_without_data[row.tobytes()] = known

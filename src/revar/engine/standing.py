@@ -5,7 +5,7 @@ import numpy as np
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.validation import SUM_TOLERANCE
-from revar.strategies.selection import Selection, choose
+from revar.strategies.selection import DRAWN, Selection, choose
 from revar.strategies.strategy import Plan
 
 
@@ -72,7 +72,7 @@ class StandingPlan:
             self.taken = taken
 
     def _check(self, table: int, state: int, policy: FloatArray) -> None:
-        if self.plan.selection in (Selection.SAMPLE, Selection.FOLLOW):
+        if self.plan.selection in DRAWN:
             total = float(self.scores[table, state].sum())
             if abs(total - 1.0) > SUM_TOLERANCE:
                 raise InputError(

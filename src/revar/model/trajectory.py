@@ -130,9 +130,13 @@ class Dataset:
 
     def head(self, episodes: int) -> "Dataset":
         """The first `episodes` episodes."""
-        steps = slice(self.start[episodes])
-        head = Dataset(self.start[: episodes + 1], *self._fields(steps))
-        return replace(head, labels=self.labels)
+        return self.part(0, episodes)
+
+    def part(self, first: int, end: int) -> "Dataset":
+        """The episodes from number `first` up to, without it, number `end`."""
+        start = self.start[first : end + 1]
+        found = Dataset(start - start[0], *self._fields(slice(start[0], start[-1])))
+        return replace(found, labels=self.labels)
 
     @property
     def states_seen(self) -> int:

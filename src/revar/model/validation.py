@@ -58,11 +58,11 @@ def checked_count(value: Any, name: str) -> int:
     return int(value)
 
 
-def checked_seed(seed: Any) -> int:
+def checked_whole(value: Any, name: str) -> int:
     """A whole number of at least 0."""
-    if not isinstance(seed, Integral) or int(seed) < 0:
-        raise InputError(f"seed is {seed!r}; it must be a whole number of at least 0")
-    return int(seed)
+    if not isinstance(value, Integral) or int(value) < 0:
+        raise InputError(f"{name} is {value!r}; it must be a whole number of at least 0")
+    return int(value)
 
 
 def checked_share(value: Any, name: str) -> float:

@@ -12,7 +12,9 @@ from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
 from revar.model.reachability import expand
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
+from revar.strategies.plug_in import filled_variance, pooled_variance
 from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen, refresh_frequencies
+from revar.strategies.schedule import growing_times, is_due
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, strategies
 from revar.theory.flow_steps import accelerated_sweeps
@@ -69,20 +71,11 @@ class Flow(Strategy):
             believed = observed.outcomes
             if self.known_transitions:
                 believed = task.known_model("flow with known transitions")._outcomes
-            initial = task.initial
-            if initial is None:
-                initial = observed.initial_count / episode
             left = self._episodes_left(task, episode)
             _plan_flow(
-                Question(task.policy, initial, task.horizon, task.discount, episode + left),
+                Question.of(task, observed, episode + left),
                 believed,
-                Seen(
-                    observed.visits,
-                    observed.reward_mean,
-                    observed.reward_squares,
-                    observed.outcome_count,
-                    observed.outcome_reward_mean,
-                ),
+                Seen.of(observed),
                 self.known_transitions,
                 self.tuning,
                 episode,
@@ -112,11 +105,9 @@ class Flow(Strategy):
 
 def plan_times(episode: int, tuning: Tuning) -> IntArray:
     """The numbers of finished episodes after which plans are made, to the first past `episode`."""
-    times = [1]
-    while times[-1] <= episode:
-        growth = tuning.early_growth if times[-1] < EARLY else tuning.growth
-        times.append(max(times[-1] + 1, int(growth * times[-1])))
-    return np.array(times, dtype=np.int64)
+    return growing_times(
+        episode, 1, lambda time: tuning.early_growth if time < EARLY else tuning.growth
+    )
 
 
 def _without_data(task: Task) -> FloatArray:
@@ -188,7 +179,7 @@ def _estimated_costs(
     values[:] = 1.0
     values[-1] = 0.0
     _, future = influence(believed, question.initial, policy, values, layers, discount)
-    pooled = _pooled_variance(seen)
+    pooled = pooled_variance(seen)
     nothing = np.zeros((states, actions))
     moves = pair_costs(believed, weight, gain, nothing, seen.outcome_reward_mean, known_transitions)
     costs = np.zeros((states, actions))
@@ -199,8 +190,9 @@ def _estimated_costs(
             if weight[s, a] == 0.0:
                 continue
             count = seen.visits[s, a]
-            filled = max(0.0, tuning.prior_visits - count)
-            variance = (seen.reward_squares[s, a] + filled * pooled) / (count - 1 + filled)
+            variance = filled_variance(
+                count, seen.reward_squares[s, a], pooled, tuning.prior_visits
+            )
             bonus = tuning.variance_bonus * sqrt(2.0 * log(episode + 1.0) / (count + 1.0))
             costs[s, a] = variance * (weight[s, a] * (1.0 + bonus)) ** 2
             if count > 1:
@@ -223,26 +215,6 @@ def _estimated_costs(
 
 
 @compiled
-def _pooled_variance(seen: Seen) -> float:
-    """The reward variance within pairs; before there is any, the mean square reward."""
-    freedom = 0
-    squares = 0.0
-    visits = 0
-    moments = 0.0
-    for s in range(seen.visits.shape[0]):
-        for a in range(seen.visits.shape[1]):
-            count = seen.visits[s, a]
-            if count > 0:
-                freedom += count - 1
-                squares += seen.reward_squares[s, a]
-                visits += count
-                moments += count * seen.reward_mean[s, a] ** 2
-    if freedom > 0:
-        return squares / freedom
-    return moments / visits
-
-
-@compiled
 def _replan(
     question: Question,
     believed: Outcomes,
@@ -253,9 +225,7 @@ def _replan(
     steps: int,  # noqa: ARG001
     episode: int,
 ) -> None:
-    times = parameters[9:]
-    place = np.searchsorted(times, float(episode))
-    if place == times.size or times[place] != episode:
+    if not is_due(parameters[9:], episode):
         return
     tuning = Tuning(
         parameters[0],

@@ -15,6 +15,12 @@ class OnPolicy(Strategy):
     """Actions drawn from the target policy."""
 
     id: ClassVar[str] = "on-policy"
+    # With ratios of 1 every importance-sampling estimator is Monte Carlo.
+    estimators: ClassVar[tuple[str, ...]] = (
+        "certainty-equivalence",
+        "doubly-robust",
+        "monte-carlo",
+    )
 
     def plan(self, task: Task, statistics: VisitStatistics) -> Plan:  # noqa: ARG002
         """The target policy, for good."""

@@ -50,15 +50,8 @@ class ReducedVariance(Strategy):
     known_transitions: bool = False
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.confidence_scale < float("inf"):
-            raise InputError(f"confidence_scale is {self.confidence_scale}; it must be at least 0")
-        if not 0.0 < self.failure_probability < 1.0:
-            raise InputError(
-                f"failure_probability is {self.failure_probability}; it must lie between 0 and 1"
-            )
+        check_bound(self.confidence_scale, self.failure_probability, self.initial_visits)
         checked_count(self.replan_every, "replan_every")
-        if self.initial_visits is not None:
-            checked_count(self.initial_visits, "initial_visits")
 
     @property
     def needs_model(self) -> bool:
@@ -68,7 +61,7 @@ class ReducedVariance(Strategy):
     def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
         """Proportions to track, from the statistics of all pairs."""
         scores = self._remember(task, statistics).scores
-        first = self.initial_visits or (1 if self.confidence_scale > 0 else 3)
+        first = first_visits(self.confidence_scale, self.initial_visits)
         return Plan(scores, Selection.TRACK, lasts=self.replan_every, visits_first=first)
 
     def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule:
@@ -109,14 +102,31 @@ class ReducedVariance(Strategy):
         return memory
 
     def _bonus(self, task: Task) -> float:
-        """2c sqrt(log(SAn(n+1)/delta)): what the bound adds to a deviation of one visit."""
-        samples = sample_budget(task, "revar")
-        pairs = task.states * task.actions
-        return (
-            2.0
-            * self.confidence_scale
-            * sqrt(log(pairs * samples * (samples + 1) / self.failure_probability))
+        return bonus_of_one_visit(self.confidence_scale, self.failure_probability, task, "revar")
+
+
+def check_bound(scale: float, failure_probability: float, initial_visits: int | None) -> None:
+    """Refuse parameters of the upper bound that make no sense."""
+    if not 0.0 <= scale < float("inf"):
+        raise InputError(f"confidence_scale is {scale}; it must be at least 0")
+    if not 0.0 < failure_probability < 1.0:
+        raise InputError(
+            f"failure_probability is {failure_probability}; it must lie between 0 and 1"
         )
+    if initial_visits is not None:
+        checked_count(initial_visits, "initial_visits")
+
+
+def first_visits(scale: float, initial_visits: int | None) -> int:
+    """As many as asked for; else one where the bound protects a pair, three where it does not."""
+    return initial_visits or (1 if scale > 0 else 3)
+
+
+def bonus_of_one_visit(scale: float, failure_probability: float, task: Task, asker: str) -> float:
+    """2c sqrt(log(SAn(n+1)/delta)): what the bound adds to a deviation of one visit."""
+    samples = sample_budget(task, asker)
+    pairs = task.states * task.actions
+    return 2.0 * scale * sqrt(log(pairs * samples * (samples + 1) / failure_probability))
 
 
 @inlined

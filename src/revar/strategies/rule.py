@@ -14,6 +14,7 @@ import numpy as np
 from revar.compilation import compiled_in_place
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray, Outcomes
+from revar.model.statistics import Observed
 from revar.model.task import Task
 
 
@@ -26,6 +27,14 @@ class Question(NamedTuple):
     discount: float
     episodes: int
 
+    @classmethod
+    def of(cls, task: Task, observed: Observed, episodes: int) -> "Question":
+        """The task's question; an unknown first state is taken to be as it was so far."""
+        initial = task.initial
+        if initial is None:
+            initial = observed.initial_count / observed.initial_count.sum()
+        return cls(task.policy, initial, task.horizon, task.discount, episodes)
+
 
 class Seen(NamedTuple):
     """One run's statistics, as `Observed` has them."""
@@ -35,6 +44,17 @@ class Seen(NamedTuple):
     reward_squares: FloatArray  # [S, A]
     outcome_count: IntArray  # [slot]
     outcome_reward_mean: FloatArray  # [slot]
+
+    @classmethod
+    def of(cls, observed: Observed) -> "Seen":
+        """The same arrays."""
+        return cls(
+            observed.visits,
+            observed.reward_mean,
+            observed.reward_squares,
+            observed.outcome_count,
+            observed.outcome_reward_mean,
+        )
 
 
 class Memory(NamedTuple):

@@ -22,6 +22,11 @@ class Selection(IntEnum):
     TRACK = 1  # shares to be matched: the largest score / visits
     LARGEST = 2  # an index: the largest score
     FOLLOW = 3  # shares to be matched step by step: the largest score * (n + 1) - taken
+    MATCH = 4  # shares to be matched by all visits of the state: the largest score - T(s,a)/T(s)
+
+
+# Plans of these kinds draw an action from their scores, at least the first time in a state.
+DRAWN = (Selection.SAMPLE, Selection.FOLLOW, Selection.MATCH)
 
 
 @inlined
@@ -51,11 +56,11 @@ def best_action(
 ) -> tuple[int, int]:
     """The first of the best actions in `state`, and how many are equally good.
 
-    None (0) means that the action is to be drawn from the scores: shares are followed here for
-    the first time. `taken` [table, S, A] holds how often each action was taken under the plan in
-    force; it is looked at only where shares are followed.
+    None (0) means that the action is to be drawn from the scores: shares are followed or matched
+    here for the first time. `taken` [table, S, A] holds how often each action was taken under the
+    plan in force; it is looked at only where shares are followed.
     """
-    total = _times(selection, taken, table, state)
+    total = _times(selection, table, state, visits, taken)
     best = -np.inf
     action = -1
     ties = 0
@@ -69,7 +74,7 @@ def best_action(
             ties = 1
         elif merit == best:
             ties += 1
-    if selection == Selection.FOLLOW and total == 0 and best <= 1.0:
+    if total == 0 and best <= 1.0:
         ties = 0
     return action, ties
 
@@ -88,7 +93,7 @@ def tied_action(
     place: int,
 ) -> int:
     """Number `place`, from 0, of the actions in `state` that are as good as action `first`."""
-    total = _times(selection, taken, table, state)
+    total = _times(selection, table, state, visits, taken)
     best = _merit(
         selection, visits_first, scores, table, state, first, policy, visits, taken, total
     )
@@ -104,13 +109,19 @@ def tied_action(
 
 
 @inlined
-def _times(selection: int, taken: IntArray, table: int, state: int) -> int:
-    """How often the plan in force was asked at this step and state, where that matters."""
-    total = 0
+def _times(selection: int, table: int, state: int, visits: IntArray, taken: IntArray) -> int:
+    """How often actions were taken here before; -1 where the rule does not ask."""
     if selection == Selection.FOLLOW:
+        total = 0
         for a in range(taken.shape[2]):
             total += taken[table, state, a]
-    return total
+        return total
+    if selection == Selection.MATCH:
+        total = 0
+        for a in range(visits.shape[1]):
+            total += visits[state, a]
+        return total
+    return -1
 
 
 @inlined
@@ -129,10 +140,14 @@ def _merit(
     """How good an action is; minus infinity for one that is not to be taken.
 
     The target policy's actions with fewer than `visits_first` visits go first, the least visited
-    before the others. Shares that are followed may lie on other actions too.
+    before the others, except where shares are matched. Shares that are followed or matched may
+    lie on other actions too.
     """
     count = visits[state, action]
     score = scores[table, state, action]
+    if selection == Selection.MATCH:
+        # T(s) times what the action lacks, which ranks actions alike.
+        return -np.inf if score == 0.0 else float(score * total - count)
     if policy[state, action] > 0.0 and count < visits_first:
         return np.inf if count == 0 else HUGE / count
     if selection == Selection.FOLLOW:

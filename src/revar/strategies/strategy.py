@@ -15,6 +15,15 @@ from revar.registry import Registry
 from revar.strategies.rule import CompiledRule
 from revar.strategies.selection import Selection
 
+# The estimators that take data of any sampled behavior, by id.
+FOR_SAMPLED = (
+    "certainty-equivalence",
+    "doubly-robust",
+    "per-decision-importance-sampling",
+    "weighted-importance-sampling",
+    "importance-sampling",
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -57,6 +66,9 @@ class Strategy(ABC):
     """Decides how to collect. Subclasses are frozen dataclasses of their parameters."""
 
     id: ClassVar[str]
+    # Estimators that are valid for data of this strategy, by id, the best one first. Certainty
+    # equivalence takes any data; all others need actions that were sampled.
+    estimators: ClassVar[tuple[str, ...]] = ("certainty-equivalence",)
 
     @property
     def needs_model(self) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.strategies.selection import Selection
-from revar.strategies.strategy import Plan, Strategy, strategies
+from revar.strategies.strategy import FOR_SAMPLED, Plan, Strategy, strategies
 
 
 @strategies.register("uniform")
@@ -17,6 +17,7 @@ class Uniform(Strategy):
     """Actions drawn evenly from those the target policy takes; others teach nothing."""
 
     id: ClassVar[str] = "uniform"
+    estimators: ClassVar[tuple[str, ...]] = FOR_SAMPLED
 
     def plan(self, task: Task, statistics: VisitStatistics) -> Plan:  # noqa: ARG002
         """Equal shares, for good."""

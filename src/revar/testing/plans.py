@@ -171,12 +171,35 @@ def check_only_oracles_see_the_model(factory: Factory) -> None:
         )
 
 
+@contract
+def check_its_estimators_take_its_data(factory: Factory) -> None:
+    """Each of its `estimators` is known, and makes a finite estimate of the data it collects."""
+    strategy = factory()
+    expect(strategy.estimators, f"{strategy!r} names no estimator")
+    for problem in sample_problems():
+        for estimator in strategy.estimators:
+            result = simulate(
+                problem.mdp,
+                problem.policy,
+                strategy,
+                episodes=EPISODES,
+                runs=1,
+                checkpoints=[EPISODES],
+                estimator=estimator,
+            )
+            expect(
+                np.all(np.isfinite(result.estimates)),
+                f"{estimator} makes {result.estimates} of what {strategy!r} collects",
+            )
+
+
 PLAN_CHECKS: tuple[Callable[[Factory], None], ...] = (
     check_plans_are_valid,
     check_asks_only_for_what_counts,
     check_bad_rewards_are_refused,
     check_planning_has_no_memory,
     check_only_oracles_see_the_model,
+    check_its_estimators_take_its_data,
 )
 
 

@@ -1,0 +1,103 @@
+"""ODI: behavior in proportion to the second moment of what follows an action."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from revar.compilation import compiled
+from revar.model.arrays import FloatArray, IntArray, Outcomes
+from revar.model.statistics import VisitStatistics
+from revar.model.task import Task
+from revar.strategies.informed import (
+    believed_layers,
+    check_informed,
+    informed_by_data,
+    informed_by_model,
+    informed_rule,
+    mix_with_target,
+)
+from revar.strategies.plug_in import plug_in_model
+from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen, refresh_frequencies
+from revar.strategies.schedule import is_due
+from revar.strategies.strategy import FOR_SAMPLED, Plan, Strategy, strategies
+from revar.theory.importance_steps import OutcomeModel, per_decision_moments
+
+
+@strategies.register("odi")
+@dataclass(frozen=True)
+class OfflineDataInformed(Strategy):
+    """b_t proportional to pi sqrt(u_t), u_t(s,a) = E[G^2 | s,a]: the return's second moment.
+
+    Liu and Zhang (2024), "Efficient Policy Evaluation with Offline Data Informed Behavior Policy
+    Design". It is the best behavior at each step for per-decision importance sampling, the
+    paper's estimator, if the target policy were followed from the next step on; so its variance
+    is nowhere above on-policy Monte Carlo's. Rewards may have noise here, which u then contains.
+
+    The paper fits u to data collected before. With `known_model` u comes from the true model; else
+    from the run's own statistics, first after `first_plan` episodes of the target policy. `floor`
+    is the target policy's share in the behavior.
+    """
+
+    id: ClassVar[str] = "odi"
+    estimators: ClassVar[tuple[str, ...]] = FOR_SAMPLED
+    known_model: bool = False
+    floor: float = 0.1
+    first_plan: int = 10
+
+    def __post_init__(self) -> None:
+        check_informed(self.floor, self.first_plan)
+
+    @property
+    def needs_model(self) -> bool:
+        """Only the oracle's version."""
+        return self.known_model
+
+    def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
+        """The behavior that follows from the model, or from what has been seen of it."""
+        parameters = np.array([self.floor])
+        if self.known_model:
+            return informed_by_model(
+                _design, task, parameters, task.horizon, "odi with a known model"
+            )
+        return informed_by_data(
+            _design, task, statistics, parameters, task.horizon, self.first_plan
+        )
+
+    def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule | None:  # noqa: ARG002
+        """The same plans at the same times; the oracle's plan needs no rule."""
+        if self.known_model:
+            return None
+        return informed_rule(_replan, task, np.array([self.floor]), task.horizon, self.first_plan)
+
+
+@compiled
+def _design(
+    question: Question,
+    model: OutcomeModel,
+    visits: IntArray,
+    parameters: FloatArray,
+    behavior: FloatArray,
+) -> None:
+    policy = question.policy
+    layers = believed_layers(question, model.outcomes)
+    on_policy = policy.reshape((1, policy.shape[0], policy.shape[1]))
+    moments = per_decision_moments(model, policy, on_policy, layers, question.discount)
+    mix_with_target(policy, visits, policy * np.sqrt(moments), parameters[0], behavior)
+
+
+@compiled
+def _replan(
+    question: Question,
+    believed: Outcomes,
+    seen: Seen,
+    memory: Memory,
+    parameters: FloatArray,
+    path: Path,  # noqa: ARG001
+    steps: int,  # noqa: ARG001
+    episode: int,
+) -> None:
+    if is_due(parameters[1:], episode):
+        refresh_frequencies(believed, seen.visits, seen.outcome_count)
+        model = plug_in_model(believed, seen)
+        _design(question, model, seen.visits, parameters, memory.scores)

@@ -1,0 +1,241 @@
+"""Recursions for importance sampling, compiled: what an estimate's square is expected to be.
+
+They work on the `Outcomes` layout with the reward's moments outcome by outcome, and take a true
+model and an estimated one alike. pi is the target policy, b the behavior, [1 or L, S, A]; every
+action with pi > 0 must have b > 0 in the states of `layers`.
+"""
+
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from revar.compilation import compiled
+from revar.model.arrays import FloatArray, Layers, Outcomes
+
+
+class OutcomeModel(NamedTuple):
+    """What can follow each pair, and the reward that comes with it."""
+
+    outcomes: Outcomes
+    reward_mean: FloatArray  # [slot]
+    reward_variance: FloatArray  # [slot] given the outcome
+
+
+@compiled
+def per_decision_moments(
+    model: OutcomeModel,
+    policy: FloatArray,
+    behavior: FloatArray,
+    layers: Layers,
+    discount: float,
+) -> FloatArray:
+    """u_t(s,a) = E[(R + gamma X_{t+1}(S'))^2 | s,a] under the behavior, [L, S, A].
+
+    X_t = (pi/b) (R + gamma X_{t+1}) is the per-decision estimate from step t on. Its mean is
+    v_t(s) whatever the behavior, so that with m_t(s) = E[X_t^2 | s] = sum_a (pi^2/b) u_t(s,a)
+
+    u_t(s,a) = sum_s' P (sigma^2 + mu^2 + 2 gamma mu v_{t+1}(s') + gamma^2 m_{t+1}(s')).
+
+    With b = pi the estimate is the return, and u_t(s,a) its second moment.
+    """
+    (row_start, successors, probability), mean, variance = model
+    start, layer_states = layers
+    states, actions = policy.shape
+    horizon = start.size - 1
+    moments = np.zeros((horizon, states, actions))
+    values = np.zeros((2, states + 1))
+    squares = np.zeros((2, states + 1))
+    for t in range(horizon - 1, -1, -1):
+        here, ahead = t % 2, (t + 1) % 2
+        table = t if behavior.shape[0] > 1 else 0
+        values[here] = 0.0
+        squares[here] = 0.0
+        for i in range(start[t], start[t + 1]):
+            s = layer_states[i]
+            for a in range(actions):
+                share = policy[s, a]
+                if share == 0.0:
+                    continue
+                p = s * actions + a
+                moment = 0.0
+                value = 0.0
+                for o in range(row_start[p], row_start[p + 1]):
+                    s2 = successors[o]
+                    future = discount * values[ahead, s2]
+                    value += probability[o] * (mean[o] + future)
+                    moment += probability[o] * (
+                        variance[o]
+                        + mean[o] * (mean[o] + 2.0 * future)
+                        + discount * discount * squares[ahead, s2]
+                    )
+                moments[t, s, a] = max(0.0, moment)
+                values[here, s] += share * value
+                squares[here, s] += share * share / behavior[table, s, a] * moments[t, s, a]
+    return moments
+
+
+@compiled
+def doubly_robust_moments(
+    model: OutcomeModel,
+    policy: FloatArray,
+    behavior: FloatArray,
+    layers: Layers,
+    discount: float,
+    optimal: bool,
+) -> FloatArray:
+    """u_t(s,a) = Var[R + gamma X_{t+1}(S') | s,a], [L, S, A], where the action values are known.
+
+    X_t = v_t(s) + (pi/b) (R + gamma X_{t+1} - q_t(s,a)) has the mean v_t(s) after every action, so
+    that its variance is V_t(s) = sum_a (pi^2/b) u_t(s,a), with
+
+    u_t(s,a) = nu_t(s,a) + gamma^2 sum_s' P V_{t+1}(s'),  nu_t = Var[R + gamma v_{t+1}(S') | s,a].
+
+    With `optimal` the behavior is not looked at; at every step the best one, proportional to
+    pi sqrt(u), is taken, and V_t(s) = (sum_a pi sqrt(u))^2.
+    """
+    (row_start, successors, probability), mean, variance = model
+    start, layer_states = layers
+    states, actions = policy.shape
+    horizon = start.size - 1
+    moments = np.zeros((horizon, states, actions))
+    values = np.zeros((2, states + 1))
+    variances = np.zeros((2, states + 1))
+    for t in range(horizon - 1, -1, -1):
+        here, ahead = t % 2, (t + 1) % 2
+        table = t if behavior.shape[0] > 1 else 0
+        values[here] = 0.0
+        variances[here] = 0.0
+        for i in range(start[t], start[t + 1]):
+            s = layer_states[i]
+            root = 0.0
+            for a in range(actions):
+                share = policy[s, a]
+                if share == 0.0:
+                    continue
+                p = s * actions + a
+                value = 0.0
+                for o in range(row_start[p], row_start[p + 1]):
+                    value += probability[o] * (mean[o] + discount * values[ahead, successors[o]])
+                moment = 0.0
+                for o in range(row_start[p], row_start[p + 1]):
+                    s2 = successors[o]
+                    moment += probability[o] * (
+                        variance[o]
+                        + (mean[o] + discount * values[ahead, s2] - value) ** 2
+                        + discount * discount * variances[ahead, s2]
+                    )
+                moments[t, s, a] = moment
+                values[here, s] += share * value
+                root += share * sqrt(moment)
+                if not optimal:
+                    variances[here, s] += share * share / behavior[table, s, a] * moment
+            if optimal:
+                variances[here, s] = root * root
+    return moments
+
+
+@compiled
+def ordinary_moments(
+    model: OutcomeModel,
+    policy: FloatArray,
+    behavior: FloatArray,
+    layers: Layers,
+    discount: float,
+) -> FloatArray:
+    """E[W^2 | s], E[W^2 G | s] and E[W^2 G^2 | s] from step t on, [3, L+1, S+1].
+
+    G is the return and W the product of pi/b from step t on: one weight for the whole episode, so
+    that the three are needed to go one step back,
+
+    z_k(t,s) = sum_a (pi^2/b) e_k(t,s,a),           e_0 = sum_s' P z_0',
+    e_1 = sum_s' P (mu z_0' + gamma z_1'),
+    e_2 = sum_s' P ((sigma^2 + mu^2) z_0' + 2 gamma mu z_1' + gamma^2 z_2').
+    """
+    start, layer_states = layers
+    states, actions = policy.shape
+    horizon = start.size - 1
+    moments = np.zeros((3, horizon + 1, states + 1))
+    moments[0, horizon] = 1.0
+    for t in range(horizon - 1, -1, -1):
+        table = t if behavior.shape[0] > 1 else 0
+        moments[0, t, states] = 1.0
+        for i in range(start[t], start[t + 1]):
+            s = layer_states[i]
+            for a in range(actions):
+                if policy[s, a] > 0.0:
+                    weight = policy[s, a] ** 2 / behavior[table, s, a]
+                    plain, once, twice = _of_pair(model, moments, discount, t, s * actions + a)
+                    moments[0, t, s] += weight * plain
+                    moments[1, t, s] += weight * once
+                    moments[2, t, s] += weight * twice
+    return moments
+
+
+@compiled
+def _of_pair(
+    model: OutcomeModel, moments: FloatArray, discount: float, t: int, pair: int
+) -> tuple[float, float, float]:
+    """e_0, e_1 and e_2 of a pair at step t."""
+    (row_start, successors, probability), mean, variance = model
+    plain = 0.0
+    once = 0.0
+    twice = 0.0
+    for o in range(row_start[pair], row_start[pair + 1]):
+        s2 = successors[o]
+        nothing, first, second = moments[0, t + 1, s2], moments[1, t + 1, s2], moments[2, t + 1, s2]
+        plain += probability[o] * nothing
+        once += probability[o] * (mean[o] * nothing + discount * first)
+        twice += probability[o] * (
+            (variance[o] + mean[o] ** 2) * nothing
+            + 2.0 * discount * mean[o] * first
+            + discount * discount * second
+        )
+    return plain, once, twice
+
+
+@compiled
+def ordinary_gradient(
+    model: OutcomeModel,
+    initial: FloatArray,
+    policy: FloatArray,
+    behavior: FloatArray,
+    layers: Layers,
+    discount: float,
+    moments: FloatArray,
+) -> FloatArray:
+    """The derivative of E[W^2 G^2] with respect to every b_t(a|s), [1 or L, S, A].
+
+    y_k(t,s), the derivative with respect to z_k(t,s), goes forward from y_2 = d0, y_1 = y_0 = 0 by
+    the transpose of the recursion of `ordinary_moments`, whose result `moments` is, and
+
+    dJ/db_t(a|s) = -(pi/b)^2 sum_k y_k e_k;  a stationary behavior collects it over the steps.
+    """
+    (row_start, successors, probability), mean, variance = model
+    start, layer_states = layers
+    states, actions = policy.shape
+    horizon = start.size - 1
+    gradient = np.zeros(behavior.shape)
+    here = np.zeros((3, states + 1))
+    here[2, :states] = initial
+    for t in range(horizon):
+        table = t if behavior.shape[0] > 1 else 0
+        ahead = np.zeros((3, states + 1))
+        for i in range(start[t], start[t + 1]):
+            s = layer_states[i]
+            y0, y1, y2 = here[0, s], here[1, s], here[2, s]
+            for a in range(actions):
+                if policy[s, a] == 0.0:
+                    continue
+                p = s * actions + a
+                plain, once, twice = _of_pair(model, moments, discount, t, p)
+                ratio = policy[s, a] / behavior[table, s, a]
+                gradient[table, s, a] -= ratio * ratio * (y0 * plain + y1 * once + y2 * twice)
+                for o in range(row_start[p], row_start[p + 1]):
+                    weight = ratio * policy[s, a] * probability[o]
+                    s2 = successors[o]
+                    ahead[2, s2] += weight * discount * discount * y2
+                    ahead[1, s2] += weight * discount * (2.0 * mean[o] * y2 + y1)
+                    ahead[0, s2] += weight * ((variance[o] + mean[o] ** 2) * y2 + mean[o] * y1 + y0)
+        here = ahead
+    return gradient
