@@ -1,13 +1,13 @@
 """What a campaign has found out about itself: where it looks, what is still uncertain, and why."""
 
 from dataclasses import dataclass
-from math import isfinite, sqrt
+from math import isfinite
 
 import numpy as np
 
 from revar.campaigns.fold import CampaignState
 from revar.errors import InputError
-from revar.estimators.comparison import on_policy_variance, variance_by_pair
+from revar.estimators.comparison import compare, estimated_costs
 from revar.model.arrays import FloatArray, IntArray
 
 MOST_STATES = 12  # shown, the most visited first
@@ -56,12 +56,11 @@ def insight_of(state: CampaignState) -> Insight | None:
     task = collection.task
     observed = statistics.observed(task.states)
     try:
-        errors = variance_by_pair(task, observed)
-        on_policy = on_policy_variance(task, observed)
+        errors = estimated_costs(task, observed) / observed.visits.clip(min=1)
+        on_policy = compare(task, statistics).on_policy
         current = collection.estimate().standard_error
     except InputError:
         return None
-    episodes = int(observed.initial_count.sum())
     known = isfinite(on_policy) and isfinite(current) and current > 0
     keys = [key if isinstance(key, bytes) else b"" for key in collection.states.keys]
     states = _states(keys, observed.visits, task.policy)
@@ -70,8 +69,8 @@ def insight_of(state: CampaignState) -> Insight | None:
         states_seen=int((observed.visits.sum(axis=1) > 0).sum()),
         pairs=_pairs(keys, observed.visits, task.policy, errors),
         largest_share=max(max(*view.target, *view.behavior, 0.0) for view in states),
-        on_policy_error=sqrt(on_policy / episodes) if known else None,
-        saved=on_policy / episodes / current**2 - 1.0 if known else None,
+        on_policy_error=on_policy if known else None,
+        saved=(on_policy / current) ** 2 - 1.0 if known else None,
     )
 
 

@@ -1,39 +1,53 @@
-"""What collecting on-policy would have given, by the costs that the data suggests."""
+"""What other ways to collect would have given with as many episodes, as far as the data tells."""
+
+from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
+from revar.estimators.believed import believed_model
 from revar.estimators.certainty_equivalence import pair_errors
 from revar.model.arrays import FloatArray
+from revar.model.mdp import TabularMDP
 from revar.model.reachability import reachable_layers
-from revar.model.statistics import Observed
+from revar.model.statistics import Observed, VisitStatistics
 from revar.model.task import Task
-from revar.theory.recursions import backward_values, forward_occupancy
+from revar.theory.costs import one_step_costs, variance_of_visits
+from revar.theory.recursions import backward_values
+from revar.theory.values import occupancy, return_variance, state_values
 
 
-def variance_by_pair(task: Task, observed: Observed) -> FloatArray:
-    """What each pair adds to the variance of the estimate, [S, A]."""
+@dataclass(frozen=True)
+class Comparison:
+    """Standard errors at the same number of episodes."""
+
+    on_policy: float  # certainty equivalence from episodes of the target policy
+    monte_carlo: float  # the mean return of episodes of the target policy
+
+
+def compare(task: Task, statistics: VisitStatistics) -> Comparison:
+    """From estimated costs: every pair costs what it does, and is visited as on-policy."""
+    episodes = int(statistics.episodes)
+    observed = statistics.observed(task.states)
+    model = believed_model(task, observed)
+    visits = occupancy(model, task.policy).sum(axis=0)
+    variance = variance_of_visits(estimated_costs(task, observed), visits)
+    variance += first_state_variance(model, task)
+    return Comparison(
+        sqrt(variance / episodes),
+        sqrt(return_variance(model, task.policy) / episodes),
+    )
+
+
+def estimated_costs(task: Task, observed: Observed) -> FloatArray:
+    """C(s,a) as the standard error has it, with Bessel's correction, [S, A]."""
     initial = observed.initial_count / observed.initial_count.sum()
-    return _errors(task, observed, initial)[0]
-
-
-def on_policy_variance(task: Task, observed: Observed) -> float:
-    """K*MSE of certainty equivalence if pairs had been visited as the target policy does."""
-    initial = observed.initial_count / observed.initial_count.sum()
-    errors, first = _errors(task, observed, initial)
-    behavior = task.policy[None]
-    per_episode = forward_occupancy(observed.outcomes, initial, behavior, task.horizon).sum(axis=0)
-    costly = errors > 0
-    spent = np.sum(errors[costly] * observed.visits[costly] / per_episode[costly])
-    return float(spent + initial @ (first - initial @ first) ** 2)
-
-
-def _errors(task: Task, observed: Observed, initial: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The errors of all pairs, and the values of first states."""
-    outcomes = observed.outcomes
-    layers = reachable_layers(outcomes, initial, task.policy > 0, task.horizon)
-    values = backward_values(outcomes, observed.reward_mean, task.policy, layers, task.discount)
+    layers = reachable_layers(observed.outcomes, initial, task.policy > 0, task.horizon)
+    values = backward_values(
+        observed.outcomes, observed.reward_mean, task.policy, layers, task.discount
+    )
     errors = pair_errors(
-        outcomes,
+        observed.outcomes,
         initial,
         task.policy,
         values,
@@ -44,4 +58,23 @@ def _errors(task: Task, observed: Observed, initial: FloatArray) -> tuple[FloatA
         observed.outcome_reward_mean,
         False,
     )
-    return errors, values[0, : task.states]
+    return np.asarray(errors * observed.visits)
+
+
+def costly_model(task: Task, observed: Observed) -> TabularMDP:
+    """The believed model, with so much reward noise that its costs are the corrected ones.
+
+    A sample's own variance is too small on average, most of all after few visits.
+    """
+    model = believed_model(task, observed)
+    fading = task.discount ** np.arange(task.horizon, dtype=np.float64)
+    weight = np.einsum("t,tsa->sa", fading, occupancy(model, task.policy))
+    missing = estimated_costs(task, observed) - one_step_costs(model, task.policy)
+    noise = np.divide(missing, weight**2, out=np.zeros_like(missing), where=weight > 0)
+    return believed_model(task, observed, extra_variance=noise.clip(min=0.0))
+
+
+def first_state_variance(model: TabularMDP, task: Task) -> float:
+    """What the first state adds to K*MSE where its distribution has to be estimated."""
+    values = state_values(model, task.policy)[0]
+    return float(model.initial @ (values - model.initial @ values) ** 2)
