@@ -28,9 +28,10 @@ class Service:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if "http" not in line:
-            self.process.wait(timeout=10)
             assert self.process.stderr is not None
-            raise RuntimeError(self.process.stderr.read())
+            message = self.process.stderr.read()
+            self._reap()
+            raise RuntimeError(message)
         self.address = line.split()[-1]
         self.port = int(self.address.rpartition(":")[2])
 
@@ -39,9 +40,9 @@ class Service:
         self.process.kill()
         self._reap()
 
-    def stop(self) -> int:
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """As a system that shuts down would; the exit code."""
-        self.process.send_signal(signal.SIGTERM)
+        self.process.send_signal(number)
         return self._reap()
 
     def _reap(self) -> int:

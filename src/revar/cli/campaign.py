@@ -102,13 +102,28 @@ def status(name: str, storage: str, as_json: bool) -> None:
 @campaign.command()
 @click.argument("name")
 @storage_option
-@click.option("--format", "form", type=click.Choice(["jsonl", "csv"]), default="jsonl")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: print.")
-def export(name: str, storage: str, form: str, output: Path | None) -> None:
-    """Write every complete step: an episode a line (jsonl), or a step a row (csv)."""
-    from revar.campaigns.export import exported
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file ending in .jsonl, .csv, .npz or .parquet. Default: print JSON lines.",
+)
+def export(name: str, storage: str, output: Path | None) -> None:
+    """Write the data: an episode a line (.jsonl), a step a row (.csv), or a dataset of revar.
 
+    Texts hold every complete step; a dataset (.npz, .parquet) holds the complete episodes.
+    """
+    from revar.campaigns.export import FORMATS, exported
+    from revar.datasets.files import save_dataset
+    from revar.errors import InputError
+
+    form = "jsonl" if output is None else output.suffix.removeprefix(".")
+    if form not in (*FORMATS, "npz", "parquet"):
+        raise InputError(f"{output} must end in .jsonl, .csv, .npz or .parquet")
     found = _open(storage, name)
+    if output is not None and form not in FORMATS:
+        save_dataset(found.dataset(), output)
+        click.echo(f"wrote {output}")
+        return
     pieces = exported(found.definition, found.events(), form)
     if output is None:
         for piece in pieces:

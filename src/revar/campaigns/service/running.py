@@ -1,12 +1,15 @@
 """Running the service: its socket, its server, and its end."""
 
+import signal
 import socket
 from collections.abc import Callable, Sequence
+from types import FrameType
 
 from revar.campaigns.service.access import is_loopback
 from revar.campaigns.storage import Storage
 from revar.errors import InputError, RefusedError, require_extra
 
+BACKLOG = 1024  # callers that may wait to be let in
 PATIENCE = 10  # seconds that requests under way get when the service is told to stop
 
 
@@ -40,7 +43,14 @@ def run(
         )
         shown, number = listener.getsockname()[:2]
         started(f"http://[{shown}]:{number}" if ":" in shown else f"http://{shown}:{number}")
+        # The server takes these signals over while it runs, and raises them again at its end.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _nothing)
         uvicorn.Server(config).run(sockets=[listener])
+
+
+def _nothing(number: int, frame: FrameType | None) -> None:
+    """The service has come to its end in good order: there is nothing left to do."""
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -49,8 +59,13 @@ def _bound(host: str, port: int) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise RefusedError(f"there is no address {host!r} to listen at: {error}") from None
+    try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
+        listener.listen(BACKLOG)  # from here on callers wait instead of being refused
     except OSError as error:
+        listener.close()
         raise RefusedError(f"cannot listen at {host} port {port}: {error}") from None
     return listener

@@ -42,7 +42,11 @@ class PostgresStorage(Storage):
         self._url = url
         self._lock = threading.Lock()
         self._connection: Any = None
-        self._run(self._migrate)
+        try:
+            self._run(self._migrate)
+        except BaseException:
+            self.close()
+            raise
 
     def create(self, campaign_id: str, name: str, definition: bytes) -> Entry:
         """See `Storage`."""

@@ -44,12 +44,16 @@ class SQLiteStorage(Storage):
             self._connection = sqlite3.connect(
                 self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
             )
-            self._connection.execute("PRAGMA journal_mode = WAL").fetchall()
-            self._connection.execute("PRAGMA synchronous = FULL")
-            self._connection.execute("PRAGMA foreign_keys = ON")
-            self._migrate()
         except sqlite3.Error as error:
             raise StorageError(f"{self.path} cannot be used as a storage: {error}") from error
+        try:
+            self._prepare()
+        except sqlite3.Error as error:
+            self.close()
+            raise StorageError(f"{self.path} cannot be used as a storage: {error}") from error
+        except BaseException:
+            self.close()
+            raise
 
     def create(self, campaign_id: str, name: str, definition: bytes) -> Entry:
         """See `Storage`."""
@@ -160,7 +164,10 @@ class SQLiteStorage(Storage):
             except sqlite3.Error as error:
                 raise StorageError(f"{self.path}: {error}") from error
 
-    def _migrate(self) -> None:
+    def _prepare(self) -> None:
+        self._connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute("PRAGMA foreign_keys = ON")
         with self._transaction() as cursor:
             marked, version = (
                 cursor.execute(f"PRAGMA {name}").fetchone()[0]
