@@ -90,7 +90,7 @@ def _told(look: Look) -> str:
 
 def _range(looks: Sequence[Look]) -> tuple[float, float]:
     """Where the later looks lie: the first ones may be anywhere, and would flatten the rest."""
-    late = [look for look in looks if 10 * look.episodes >= looks[-1].episodes] or list(looks)
+    late = [look for look in looks if 4 * look.episodes >= looks[-1].episodes] or list(looks)
     low = min(look.value - _reach(look) for look in late)
     high = max(look.value + _reach(look) for look in late)
     room = 0.25 * (high - low) or 0.1 * abs(high) or 1.0
@@ -111,7 +111,7 @@ def _decades(first: int, last: int) -> list[int]:
 
 def _steps(low: float, high: float) -> list[tuple[float, str]]:
     """Some round values with as many digits as tell them apart."""
-    raw = (high - low) / 5
+    raw = (high - low) / 6
     size = 10.0 ** floor(log10(raw))
     step = size * min((factor for factor in (1, 2, 5, 10) if factor * size >= raw), default=10)
     digits = max(0, -floor(log10(step) + 1e-9))

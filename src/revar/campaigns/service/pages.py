@@ -79,11 +79,11 @@ async def login(request: Request) -> Response:
     if not access.needed:
         return RedirectResponse("/", status_code=303)
     if request.method == "GET":
-        return _page(request, "login.html", wrong=False)
+        return _page(request, "login.html", outside=True, wrong=False)
     # The token in the body of a form, never in an address.
     form = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=5)
     if not access.knows(form.get("token", [""])[0].strip()):
-        return _page(request, "login.html", 401, wrong=True)
+        return _page(request, "login.html", 401, outside=True, wrong=True)
     response = RedirectResponse("/", status_code=303)
     response.set_cookie(
         SESSION,
@@ -117,5 +117,5 @@ def _templates() -> jinja2.Environment:
 
 
 def _page(request: Request, template: str, code: int = 200, **values: Any) -> Response:
-    text = _templates().get_template(template)
-    return HTMLResponse(text.render(guarded=request.app.state.access.needed, **values), code)
+    known = {"guarded": request.app.state.access.needed, "outside": False, **values}
+    return HTMLResponse(_templates().get_template(template).render(known), code)
