@@ -10,6 +10,7 @@ import ipaddress
 import secrets
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 
 from revar.errors import InputError
 
@@ -67,6 +68,7 @@ class Access:
         return hmac.new(self._key, ends.encode(), hashlib.sha256).hexdigest()
 
 
+@lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
     """Whether a host name or address leads to this machine alone."""
     name = host.strip("[]").lower()

@@ -43,9 +43,9 @@ def make_app(
 
     app = Starlette(
         routes=[
+            *(Route(route.path, route.endpoint, methods=[route.method]) for route in ROUTES),
             Route("/health", _health),
             Route("/api/openapi.json", _document),
-            *(Route(route.path, route.endpoint, methods=[route.method]) for route in ROUTES),
             *pages.routes(),
             Mount("/static", StaticFiles(directory=FOLDER / "static")),
         ],

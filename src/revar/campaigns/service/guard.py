@@ -6,7 +6,7 @@ Plain ASGI, so that it sees the body before anybody reads it.
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse, Response
@@ -20,15 +20,18 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 OPEN_PATHS = ("/health", "/login")  # and what lies under /static: they tell nothing
-SECURITY = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'; "
-    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
+# As ASGI has them: bytes, names in lower case.
+SECURITY = [
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self' "
+        b"'unsafe-inline'; img-src 'self' data:; form-action 'self'; base-uri 'none'; "
+        b"frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+]
 
 
 class Guard:
@@ -63,28 +66,31 @@ class Guard:
         await self._app(scope, limited, secured)
 
     def _refusal(self, scope: MutableMapping[str, Any]) -> Response | None:
-        headers, path = Headers(scope=scope), str(scope["path"])
-        if not self._access.needed and not is_loopback(host_name(headers.get("host", ""))):
-            return problem(403, "wrong-host", "without tokens only loopback is served")
-        if not (path in OPEN_PATHS or path.startswith("/static/")):
-            session = cookie_parser(headers.get("cookie", "")).get(SESSION)
-            if not self._access.allows(headers.get("authorization"), session):
-                if scope["method"] in ("GET", "HEAD") and not path.startswith("/api/"):
-                    return RedirectResponse("/login", status_code=303)
-                asked = {"WWW-Authenticate": "Bearer"}
-                return problem(401, "no-access", "a bearer token is needed", asked)
+        headers = Headers(scope=scope)
+        if not self._access.needed:
+            if not is_loopback(host_name(headers.get("host", ""))):
+                return problem(403, "wrong-host", "without tokens only loopback is served")
+        elif not self._is_let_in(scope["path"], headers):
+            if scope["method"] in ("GET", "HEAD") and not scope["path"].startswith("/api/"):
+                return RedirectResponse("/login", status_code=303)
+            asked = {"WWW-Authenticate": "Bearer"}
+            return problem(401, "no-access", "a bearer token is needed", asked)
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > self._largest:
             return problem(413, "too-large", self._limit, {"Connection": "close"})
         return None
 
+    def _is_let_in(self, path: str, headers: Headers) -> bool:
+        if path in OPEN_PATHS or path.startswith("/static/"):
+            return True
+        session = cookie_parser(headers.get("cookie", "")).get(SESSION)
+        return self._access.allows(headers.get("authorization"), session)
+
 
 def _secured(send: Send) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in SECURITY.items():
-                headers.setdefault(name, value)
+            message["headers"] = [*message["headers"], *SECURITY]
         await send(message)
 
     return sending

@@ -35,7 +35,35 @@ class ApiRoute:
     conflicts: bool = False  # may be refused as things stand
 
 
+# Looked through in this order: those that are asked for most come first.
 ROUTES: tuple[ApiRoute, ...] = (
+    ApiRoute(
+        "POST",
+        EPISODE + "/act",
+        api.act,
+        "The action of a step; asked again, the same action",
+        takes=ActMessage,
+        gives={200: ActionMessage},
+        conflicts=True,
+    ),
+    ApiRoute(
+        "POST",
+        EPISODE + "/reward",
+        api.reward,
+        "Report what the action of a step led to; told again, it counts once",
+        takes=RewardMessage,
+        gives={200: EpisodeMessage},
+        conflicts=True,
+    ),
+    ApiRoute(
+        "POST",
+        CAMPAIGN + "/episodes",
+        api.start_episode,
+        "Start an episode: reserve a place in the budget",
+        takes=StartEpisode,
+        gives={200: EpisodeMessage, 201: EpisodeMessage},
+        conflicts=True,
+    ),
     ApiRoute(
         "GET",
         "/api/campaigns",
@@ -89,38 +117,11 @@ ROUTES: tuple[ApiRoute, ...] = (
         gives={200: StatusMessage},
     ),
     ApiRoute(
-        "POST",
-        CAMPAIGN + "/episodes",
-        api.start_episode,
-        "Start an episode: reserve a place in the budget",
-        takes=StartEpisode,
-        gives={200: EpisodeMessage, 201: EpisodeMessage},
-        conflicts=True,
-    ),
-    ApiRoute(
         "GET",
         EPISODE,
         api.show_episode,
         "Where an episode stands",
         gives={200: EpisodeMessage},
-    ),
-    ApiRoute(
-        "POST",
-        EPISODE + "/act",
-        api.act,
-        "The action of a step; asked again, the same action",
-        takes=ActMessage,
-        gives={200: ActionMessage},
-        conflicts=True,
-    ),
-    ApiRoute(
-        "POST",
-        EPISODE + "/reward",
-        api.reward,
-        "Report what the action of a step led to; told again, it counts once",
-        takes=RewardMessage,
-        gives={200: EpisodeMessage},
-        conflicts=True,
     ),
     ApiRoute(
         "POST",

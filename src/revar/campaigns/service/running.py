@@ -2,6 +2,7 @@
 
 import signal
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
 
@@ -10,6 +11,7 @@ from revar.campaigns.storage import Storage
 from revar.errors import InputError, RefusedError, require_extra
 
 BACKLOG = 1024  # callers that may wait to be let in
+SWITCH = 0.001  # seconds after which a waiting thread may have its turn
 PATIENCE = 10  # seconds that requests under way get when the service is told to stop
 
 
@@ -43,6 +45,8 @@ def run(
         )
         shown, number = listener.getsockname()[:2]
         started(f"http://[{shown}]:{number}" if ":" in shown else f"http://{shown}:{number}")
+        # The thread that commits must not wait long for the one that talks to callers.
+        sys.setswitchinterval(SWITCH)
         # The server takes these signals over while it runs, and raises them again at its end.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _nothing)
