@@ -1,4 +1,4 @@
-"""Load on a service: many callers at once, each of whom waits for its answer before it asks again."""
+"""Load on a service: many callers at once, each waiting for its answer before it asks again."""
 
 import asyncio
 import json

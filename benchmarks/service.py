@@ -1,4 +1,4 @@
-"""Ratios of the campaign service: what a decision costs beside a bare endpoint and a bare commit."""
+"""Ratios of the campaign service: a request beside a bare endpoint and a bare commit."""
 
 import sqlite3
 import subprocess
@@ -142,8 +142,8 @@ def compared(storage: str, name: str, field: str) -> Ratio:
         Cost(f"service, {name}", ours, "request"),
         Cost("bare endpoint and commit", bare + commit, "request"),
         f"{CALLERS} callers at once; bare endpoint {1e3 * bare:.3g} ms, bare commit "
-        f"{1e3 * commit:.3g} ms; the service made {pace:,.0f} decisions a second, each an act and a "
-        f"reward",
+        f"{1e3 * commit:.3g} ms; the service made {pace:,.0f} decisions a second, each an act and "
+        f"a reward",
     )
 
 
