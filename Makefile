@@ -8,7 +8,7 @@ DOCS_READY := $(VENV)/.docs-ready
 
 .PHONY: demo test lint bench docs clean
 
-demo: $(READY)  ## the main job: exact value, oracle proportions, K*MSE of the paper's two problems
+demo: $(READY)  ## the main job: a policy evaluated after three ways to collect, with a report
 	$(BIN)/revar demo
 
 test: lint  ## lint, types, import contracts and all tests

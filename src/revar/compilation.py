@@ -5,8 +5,8 @@ these functions; floating-point semantics stay strict (no fastmath), so that com
 interpreted results agree to the bit.
 
 Machine code is kept on disk. numba would keep it until the function's own file changes; here it
-is kept until any file of the package changes, because functions of one file are compiled into
-those of another.
+is kept until any file of the numerical core changes, because functions of one file are compiled
+into those of another.
 """
 
 import hashlib
@@ -24,22 +24,27 @@ _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"
 _IN_PLACE: dict[str, Any] = {**_OPTIONS, "_nrt": False}
 
 
+# The folders whose files are compiled, or decide what is.
+CORE = ("model", "theory", "strategies", "estimators", "problems", "engine")
+
+
 def _stamp_of_sources() -> str:
-    """A digest of every source file of the package."""
+    """A digest of every source file that results depend on."""
     digest = hashlib.sha256()
     folder = Path(__file__).parent
-    for path in sorted(folder.rglob("*.py")):
+    core = (path for name in CORE for path in (folder / name).rglob("*.py"))
+    for path in [*sorted(folder.glob("*.py")), *sorted(core)]:
         digest.update(str(path.relative_to(folder)).encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
-_STAMP = _stamp_of_sources()
+SOURCE_STAMP = _stamp_of_sources()
 
 
 def _compile(function: Function, **options: Any) -> Function:
     dispatcher: Any = numba.njit(**options)(function)
-    dispatcher._cache._cache_file._source_stamp = _STAMP
+    dispatcher._cache._cache_file._source_stamp = SOURCE_STAMP
     compiled_function: Function = dispatcher
     return compiled_function
 

@@ -5,13 +5,16 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(description: str) -> Iterator[Callable[..., None]]:
     """A rich bar with the time left, to be given as `progress`; gone when the work is done.
+
+    It is called with what is done, what there is to do and, if that changes, a description.
 
     with revar.progress_bar("tree") as progress:
         revar.simulate(mdp, policy, "flow", episodes=1000, runs=1000, progress=progress)
     """
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -30,7 +33,12 @@ def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         bar = bars.add_task(description, total=None)
 
-        def show(done: int, total: int) -> None:
-            bars.update(bar, completed=done, total=total)
+        def show(done: int, total: int, what: str = "") -> None:
+            bars.update(
+                bar,
+                completed=done,
+                total=total,
+                description=f"{description} [dim]{escape(what)}[/dim]" if what else description,
+            )
 
         yield show

@@ -7,10 +7,11 @@ file (or, for third parties, an entry point).
 
 import difflib
 import importlib
+import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from revar.errors import InputError
 
@@ -51,6 +52,21 @@ class Registry(Generic[Item]):
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(self.ids())}"
             raise InputError(f"unknown {self.kind} {item_id!r}; {hint}")
         return self._items[item_id]
+
+    def build(self, item_id: str, options: Mapping[str, Any]) -> Any:
+        """What the item of that id makes of these options; an unknown option names those known."""
+        item: Any = self.find(item_id)
+        known = list(inspect.signature(item).parameters)
+        for name in options:
+            if name not in known:
+                hint = f"it has {', '.join(known)}" if known else "it has none"
+                raise InputError(f"{self.kind} {item_id!r} has no option {name!r}; {hint}")
+        try:
+            return item(**options)
+        except TypeError as error:
+            raise InputError(
+                f"{self.kind} {item_id!r} cannot be built with {dict(options)!r}: {error}"
+            ) from error
 
     def _search(self) -> None:
         if self._searched:

@@ -1,98 +1,78 @@
-"""`revar demo`: the paper's two problems, solved exactly."""
+"""`revar demo`: one policy evaluated after three ways to collect, and a report."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.table import Table
+
+from revar.cli.outcome import check_report, run_stored, write_report
 
 if TYPE_CHECKING:
-    from revar.problems import Problem
-
-ACTIONS = {"tree": ("left", "right"), "gridworld": ("left", "right", "down", "up")}
+    from revar.experiments.results import Results
 
 
 @click.command()
-def demo() -> None:
-    """Show value, oracle proportions and error of the paper's tree and gridworld.
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("results/demo"),
+    show_default=True,
+    help="Where the tables and the report go.",
+)
+def demo(out: Path) -> None:
+    """Evaluate a policy on the gridworld after three ways to collect 1,000 episodes.
 
-    Nothing is simulated: every number is computed from the model.
+    Each way is simulated 500 times. The first run of each is shown as a user would see it: a
+    value with an interval. The mean squared errors of all runs say what the choice of actions
+    bought.
 
     \b
     Example:
       revar demo
     """
-    from revar import find_problem
+    from revar.experiments.library import built_in
 
-    console = Console()
-    loaded = [find_problem(name) for name in ("tree", "gridworld")]
-    console.print(_error_table(loaded))
-    for problem in loaded:
-        console.print()
-        console.print(_proportion_table(problem))
+    experiment = built_in("demo")
+    check_report(experiment)
+    results = run_stored(experiment, out, seed=0, quick=False)
+    page = write_report(results, out)
+    _show(results)
+    click.echo(f"report: {page}")
 
 
-def _error_table(loaded: list["Problem"]) -> Table:
-    from revar import estimation_variance, optimal_flow, policy_value, sampling_proportions
+def _show(results: "Results") -> None:
+    from rich.console import Console
+    from rich.table import Table
 
+    from revar.estimators import Estimate
+    from revar.reports.answers import answer_of
+    from revar.reports.summary import error_ratio, final
+
+    facts = results.manifest.facts[0]
+    series = {each.strategy: each for each in results.series}
+    budget = results.experiment.budgets()[0]
     table = Table(
-        title="K·MSE of the paper's problems, exactly",
-        caption="K·MSE: mean squared error times the number of episodes K, as K grows. "
-        "Oracle: the paper's. Limit: the smallest possible.",
+        title=f"The policy's value on the {facts.problem} is {facts.value:.4f}; "
+        f"estimated from {budget:,} episodes",
+        caption="Value and interval: what the first of the runs reports. K·MSE: mean squared "
+        f"error times episodes, over {results.experiment.runs} runs; at best {facts.limit:.2f}.",
     )
-    table.add_column("problem")
-    table.add_column("structure")
-    table.add_column("value", justify="right")
-    table.add_column("transitions")
-    for heading in ("on-policy", "oracle", "limit"):
+    table.add_column("collected with")
+    for heading in ("value", "95% interval", "K·MSE", "error of on-policy / this"):
         table.add_column(heading, justify="right")
-    for problem in loaded:
-        mdp, policy = problem.mdp, problem.policy
-        oracle = sampling_proportions(mdp, policy).behavior
-        for known in (False, True):
-            errors = [
-                estimation_variance(mdp, policy, behavior, known_transitions=known)
-                for behavior in (policy, oracle)
-            ]
-            table.add_row(
-                *(
-                    ("", "", "")
-                    if known
-                    else (
-                        problem.name,
-                        mdp.structure().kind,
-                        f"{policy_value(mdp, policy):.4f}",
-                    )
-                ),
-                "known" if known else "unknown",
-                f"{errors[0]:.4f}",
-                f"{errors[1]:.4f}",
-                f"{optimal_flow(mdp, policy, known_transitions=known).limit:.4f}",
-            )
-    return table
-
-
-def _proportion_table(problem: "Problem") -> Table:
-    from revar import occupancy, sampling_proportions
-
-    mdp, policy = problem.mdp, problem.policy
-    oracle = sampling_proportions(mdp, policy)
-    names = ACTIONS[problem.name]
-    table = Table(
-        title=f"{problem.name}: how often the oracle takes each action (target policy's share)"
-    )
-    table.add_column("state", justify="right")
-    table.add_column("B(state)", justify="right")
-    for name in names:
-        table.add_column(name, justify="right")
-    entered = occupancy(mdp, policy).sum(axis=(0, 2)) > 0
-    for state in entered.nonzero()[0]:
-        table.add_row(
-            str(state),
-            f"{oracle.normalizers[state]:.3f}",
-            *(
-                f"{oracle.behavior[state, a]:.3f} [dim]({policy[state, a]:.2f})[/dim]"
-                for a in range(mdp.actions)
-            ),
+    for name, each in series.items():
+        estimate = Estimate(
+            float(each.estimates[0, -1]), float(each.standard_errors[0, -1]), budget
         )
-    return table
+        low, high = estimate.interval
+        table.add_row(
+            name,
+            f"{estimate.value:.3f}",
+            f"[{low:.3f}, {high:.3f}]".replace("[", r"\["),
+            str(final(each)),
+            "" if name == "on-policy" else str(error_ratio(series["on-policy"], each)),
+        )
+    console = Console()
+    console.print(table)
+    for sentence in answer_of(results)[1:]:
+        console.print(sentence, highlight=False)

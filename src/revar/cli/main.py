@@ -5,9 +5,11 @@ import sys
 import click
 
 from revar import __version__
+from revar.cli.compare import compare
 from revar.cli.demo import demo
 from revar.cli.list import list_ids
-from revar.cli.simulate import simulate
+from revar.cli.report import report
+from revar.cli.reproduce import reproduce
 from revar.errors import InputError, MissingExtraError
 
 
@@ -18,15 +20,19 @@ def revar() -> None:
 
     \b
     Examples:
-      revar demo                  the paper's two problems, exactly
-      revar simulate              compare strategies on a problem
+      revar demo                  what choosing the actions buys, on one problem
+      revar compare               strategies and estimators at equal budgets
+      revar reproduce all         the paper's experiments and those beyond it, with reports
+      revar report results        the reports again, from stored results
       revar list                  what there is: problems, strategies, estimators
     """
 
 
+revar.add_command(compare)
 revar.add_command(demo)
 revar.add_command(list_ids)
-revar.add_command(simulate)
+revar.add_command(report)
+revar.add_command(reproduce)
 
 
 def main() -> None:

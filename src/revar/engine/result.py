@@ -1,4 +1,4 @@
-"""SimulationResult: what many runs of one strategy on one problem gave."""
+"""What many runs of one strategy on one problem gave: estimates beside the truth."""
 
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -10,8 +10,8 @@ from revar.model.arrays import FloatArray, IntArray
 from revar.model.trajectory import Dataset
 
 
-@dataclass(frozen=True, eq=False)
-class SimulationResult:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EstimatesOfRuns:
     """Estimates of finished runs at every checkpoint, beside the truth."""
 
     true_value: float
@@ -21,9 +21,6 @@ class SimulationResult:
     estimates: FloatArray  # [run, checkpoint]
     standard_errors: FloatArray  # [run, checkpoint]
     unvisited_probability: FloatArray  # [run, checkpoint]
-    visits: IntArray  # [run, state, action] after the last episode
-    complete: bool  # False if the simulation was interrupted: unfinished runs are left out
-    datasets: tuple[Dataset, ...] = ()  # the episodes of every run, where they were kept
 
     @property
     def runs(self) -> int:
@@ -59,6 +56,15 @@ class SimulationResult:
         if self.runs == 0:
             raise InputError("no run was finished: there is no error to speak of")
         return self.estimates - self.true_value
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SimulationResult(EstimatesOfRuns):
+    """What `simulate` returns: the estimates, and what the runs did."""
+
+    visits: IntArray  # [run, state, action] after the last episode
+    complete: bool  # False if the simulation was interrupted: unfinished runs are left out
+    datasets: tuple[Dataset, ...] = ()  # the episodes of every run, where they were kept
 
 
 def log_spaced(episodes: int, per_decade: int = 8) -> IntArray:

@@ -73,4 +73,5 @@ def gridworld(
         reward_law=reward_law,
     )
     rare = 0.5 - common
-    return Problem("gridworld", mdp, np.tile([rare, common, common, rare], (states, 1)))
+    policy = np.tile([rare, common, common, rare], (states, 1))
+    return Problem("gridworld", mdp, policy, MOVES)

@@ -16,6 +16,8 @@ class Problem:
     name: str
     mdp: TabularMDP
     policy: FloatArray  # [S, A]
+    # For problems on a square grid, state by state in rows: each action's step down and right.
+    moves: tuple[tuple[int, int], ...] = ()
 
 
 problems: Registry[Callable[..., Problem]] = Registry("problem", "revar.problems")
@@ -23,4 +25,5 @@ problems: Registry[Callable[..., Problem]] = Registry("problem", "revar.problems
 
 def find_problem(problem_id: str, **options: Any) -> Problem:
     """The problem of that id, built with these options."""
-    return problems.find(problem_id)(**options)
+    problem: Problem = problems.build(problem_id, options)
+    return problem

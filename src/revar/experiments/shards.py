@@ -1,0 +1,137 @@
+"""The parts an experiment is run in: each a pure function of what it declares.
+
+A cell is one problem, strategy, estimator and budget; a shard is some of its runs. Run i of a cell
+draws from the same stream whatever shard it is in, so that the results do not depend on how an
+experiment is cut.
+"""
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+import numpy as np
+
+from revar.compilation import SOURCE_STAMP
+from revar.engine.simulation import simulate
+from revar.experiments.specification import (
+    Choice,
+    Experiment,
+    build_estimator,
+    build_problem,
+    build_strategy,
+    digest_of,
+)
+from revar.model.arrays import FloatArray, IntArray
+from revar.theory.costs import one_step_costs, variance_of_visits
+
+# A shard is what is lost when a run is killed, and what comes back at a time: about a second.
+EPISODES_OF_A_SHARD = 500_000
+# Files of another layout are not read.
+SHARD_VERSION = 1
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """One problem, strategy, estimator and budget."""
+
+    problem: Choice
+    strategy: Choice
+    estimator: Choice
+    budget: int
+    along: bool  # whether estimates are made along the way, or at the end alone
+    known_transitions: bool
+    seed: int
+
+    def key(self) -> str:
+        """A hash of all that the results depend on, the code included; labels do not count."""
+        parts: list[object] = [SHARD_VERSION, SOURCE_STAMP]
+        parts += [self.budget, self.along, self.known_transitions, self.seed]
+        parts += [(c.id, c.options) for c in (self.problem, self.strategy, self.estimator)]
+        return digest_of(parts)
+
+
+class Shard(msgspec.Struct, frozen=True, kw_only=True):
+    """Some runs of a cell."""
+
+    cell: Cell
+    first_run: int
+    runs: int
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes are played."""
+        return self.runs * self.cell.budget
+
+    def file_name(self) -> str:
+        """Where the shard's result is stored."""
+        return f"{self.cell.key()}-{self.first_run:06d}-{self.runs}.npz"
+
+
+class ShardResult(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """What the runs of a shard gave."""
+
+    checkpoints: IntArray  # [checkpoint]
+    estimates: FloatArray  # [run, checkpoint]
+    standard_errors: FloatArray  # [run, checkpoint]
+    unvisited_probability: FloatArray  # [run, checkpoint]
+    variances: FloatArray  # [run] sum of cost / visits after the last episode
+    visits: IntArray  # [state, action] summed over the runs
+
+
+def cells_of(experiment: Experiment, seed: int) -> list[Cell]:
+    """Every cell, in the order of the declaration."""
+    return [
+        Cell(
+            problem=problem,
+            strategy=Choice(id=strategy.id, label=strategy.name, options=strategy.options),
+            estimator=estimator,
+            budget=budget,
+            along=isinstance(experiment.episodes, int),
+            known_transitions=experiment.known_transitions,
+            seed=seed,
+        )
+        for problem in experiment.problem_choices()
+        for strategy in experiment.strategy_choices()
+        for estimator in experiment.estimator_choices(strategy)
+        for budget in experiment.budgets()
+    ]
+
+
+def shards_of(cell: Cell, runs: int) -> Iterator[Shard]:
+    """The cell's runs in parts of about equal work."""
+    size = max(1, min(runs, EPISODES_OF_A_SHARD // cell.budget))
+    for first in range(0, runs, size):
+        yield Shard(cell=cell, first_run=first, runs=min(size, runs - first))
+
+
+def play_shard(
+    shard: Shard,
+    *,
+    threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> ShardResult:
+    """Play the shard's runs. An interrupt raises KeyboardInterrupt: half a shard is none."""
+    cell = shard.cell
+    problem = build_problem(cell.problem)
+    result = simulate(
+        problem.mdp,
+        problem.policy,
+        build_strategy(cell.strategy),
+        episodes=cell.budget,
+        runs=shard.runs,
+        seed=cell.seed,
+        first_run=shard.first_run,
+        checkpoints=None if cell.along else [cell.budget],
+        estimator=build_estimator(cell.estimator),
+        threads=threads,
+        progress=progress,
+    )
+    if not result.complete:
+        raise KeyboardInterrupt
+    costs = one_step_costs(problem.mdp, problem.policy, known_transitions=cell.known_transitions)
+    return ShardResult(
+        checkpoints=result.checkpoints,
+        estimates=result.estimates,
+        standard_errors=result.standard_errors,
+        unvisited_probability=result.unvisited_probability,
+        variances=np.array([variance_of_visits(costs, visits) for visits in result.visits]),
+        visits=result.visits.sum(axis=0),
+    )

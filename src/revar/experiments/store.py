@@ -1,0 +1,38 @@
+"""Finished shards on disk: what lets an interrupted experiment go on where it was."""
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from revar.experiments.files import replaced_file
+from revar.experiments.shards import Shard, ShardResult
+
+
+@dataclass(frozen=True)
+class ShardStore:
+    """A folder of shards, each whole or not there."""
+
+    directory: Path
+
+    def write(self, shard: Shard, result: ShardResult, seconds: float) -> None:
+        """Store a finished shard."""
+        with replaced_file(self.directory / shard.file_name()) as new, new.open("wb") as file:
+            np.savez_compressed(file, seconds=seconds, **msgspec.structs.asdict(result))
+
+    def read(self, shard: Shard) -> tuple[ShardResult, float] | None:
+        """A finished shard and the seconds it took; None if it has still to be played."""
+        path = self.directory / shard.file_name()
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in stored.files}
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+            return None  # damaged from outside: it is played again
+        seconds = float(arrays.pop("seconds", 0.0))
+        if set(arrays) != set(ShardResult.__struct_fields__):
+            return None
+        return ShardResult(**arrays), seconds

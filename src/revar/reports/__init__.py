@@ -1,0 +1,1 @@
+"""Reports: figures, tables and pages made from stored results. Nothing is run here."""
