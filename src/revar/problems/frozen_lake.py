@@ -69,7 +69,7 @@ def frozen_lake(
     greedy = np.eye(4)[_best_actions(transitions, mdp.reward_mean, steps, discount)]
     policy = (1.0 - epsilon) * greedy + epsilon / 4
     policy[over] = np.eye(4)[0]
-    return Problem("frozenlake", mdp, policy)
+    return Problem("frozenlake", mdp, policy, MOVES)
 
 
 def _best_actions(
