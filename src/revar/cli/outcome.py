@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from revar.experiments.engines import Engine
     from revar.experiments.results import Results
     from revar.experiments.specification import Experiment
-    from revar.reports.tables import Table
 
 
 def run_stored(
@@ -65,16 +64,18 @@ def show(results: "Results", *, first_only: bool = False) -> None:
     """Print the answer and the tables."""
     from rich.console import Console
 
+    from revar.cli.terminal import terminal_tables
     from revar.reports.answers import answer_of
     from revar.reports.tables import tables_of
 
     console = Console()
-    console.print(f"[bold]{results.experiment.title}[/bold]")
+    console.print(results.experiment.title, style="bold", markup=False, highlight=False)
     for sentence in answer_of(results):
-        console.print(f"  {sentence}", highlight=False)
+        console.print(f"  {sentence}", markup=False, highlight=False)
     tables = tables_of(results)
     for table in tables[:1] if first_only else tables:
-        console.print(_rich(table))
+        for part in terminal_tables(table, console.width):
+            console.print(part)
 
 
 def json_of(results: "Results") -> dict[str, Any]:
@@ -117,30 +118,6 @@ def echo_json(content: Any) -> None:
 def _finite(number: float) -> float | None:
     """JSON has neither NaN nor infinity."""
     return float(number) if isfinite(number) else None
-
-
-def _rich(table: "Table") -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
-    from rich.table import Table as RichTable
-
-    shown = RichTable(
-        title=table.title,
-        title_justify="left",
-        caption=table.note,
-        caption_justify="left",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=True,
-    )
-    for place, heading in enumerate(table.headings):
-        word = place < table.words
-        shown.add_column(
-            heading, justify="left" if word else "right", overflow="fold", no_wrap=not word
-        )
-    for row in table.rows:
-        shown.add_row(*(escape(cell) for cell in row))
-    return shown
 
 
 def _load_report_extras() -> None:

@@ -40,6 +40,10 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     known_transitions: bool
     seed: int
 
+    def label(self) -> tuple[str, str, str, int]:
+        """What tells this cell from the others, in words."""
+        return self.problem.name, self.strategy.name, self.estimator.name, self.budget
+
     def key(self) -> str:
         """A hash of all that the results depend on, the code included; labels do not count."""
         parts: list[object] = [SHARD_VERSION, SOURCE_STAMP]

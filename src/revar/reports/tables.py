@@ -17,7 +17,7 @@ class Table:
     title: str
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    words: int  # how many columns, from the left, are words
+    words: int  # how many columns, from the left, say what a row is about
     note: str = ""
 
 
@@ -116,7 +116,10 @@ def proportions(results: Results) -> Table:
             if sum(facts.oracle_visits[state]) == 0:
                 continue
             for action in range(facts.actions):
-                shares = [v[state, action] / v[state].sum() for v in measured.values()]
+                shares = [
+                    f"{v[state, action] / v[state].sum():.3f}" if v[state].any() else "-"
+                    for v in measured.values()
+                ]
                 rows.append(
                     (
                         problem,
@@ -124,11 +127,11 @@ def proportions(results: Results) -> Table:
                         f"{action}",
                         f"{facts.policy[state][action]:.3f}",
                         f"{oracle[action]:.3f}",
-                        *(f"{share:.3f}" for share in shares),
+                        *shares,
                     )
                 )
     headings = ("problem", "state", "action", "target policy", "oracle, exact")
-    return Table("Shares of actions", (*headings, *results.strategies()), tuple(rows), 1)
+    return Table("Shares of actions", (*headings, *results.strategies()), tuple(rows), 3)
 
 
 def peers(results: Results) -> Table:
@@ -137,7 +140,7 @@ def peers(results: Results) -> Table:
     strategies = results.strategies()
     for budget in results.experiment.budgets():
         for problem in results.problems():
-            limit = results.facts(problem).limit
+            limit = results.facts(problem).limit or np.nan
             cells = []
             for strategy in strategies:
                 found = best_estimators(results.of(problem, strategy, budget))
@@ -153,7 +156,7 @@ def peers(results: Results) -> Table:
         f"{''.join(word[0] for word in name.split('-')).upper()} {name}"
         for name in sorted({series.estimator for series in results.series})
     )
-    return Table("Best of each strategy", ("problem", "K", *strategies), tuple(rows), 1, note + ".")
+    return Table("Best of each strategy", ("problem", "K", *strategies), tuple(rows), 2, note + ".")
 
 
 def coverages(results: Results) -> Table:
@@ -173,7 +176,7 @@ def coverages(results: Results) -> Table:
         "Coverage",
         ("problem", "strategy", "K", *(f"nominal {level:.0%}" for level in levels)),
         rows,
-        2,
+        3,
         f"{results.experiment.runs:,} runs: one standard error at 95% is {noise:.1f}% points.",
     )
 
