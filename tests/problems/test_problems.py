@@ -9,11 +9,14 @@ from revar.errors import InputError
 from revar.model.policy import checked_policy
 from revar.problems import problems
 
+# Rewards are normal, except where they follow from the successor.
+LAWS = {"frozenlake": "deterministic"}
 # What each docstring says the problem is.
 STRUCTURES = {
     "bandit": "bandit",
     "example-1": "tree",
     "example-2": "tree",
+    "frozenlake": "general",
     "garnet": "general",
     "gridworld": "general",
     "layered": "layered",
@@ -30,7 +33,7 @@ def test_every_problem_builds_with_its_defaults(problem_id: str) -> None:
     assert problem.name == problem_id
     assert np.array_equal(checked_policy(problem.mdp, problem.policy), problem.policy)
     np.testing.assert_allclose(problem.policy.sum(axis=1), 1.0, rtol=1e-12)
-    assert problem.mdp.reward_law == "normal"
+    assert problem.mdp.reward_law == LAWS.get(problem_id, "normal")
     assert build.__doc__
     again = build()
     assert np.array_equal(again.policy, problem.policy)

@@ -60,8 +60,12 @@ def write_report(results: "Results", directory: Path) -> Path:
     return write(results, directory)
 
 
+# A table longer than this is left to the report.
+MOST_ROWS = 30
+
+
 def show(results: "Results", *, first_only: bool = False) -> None:
-    """Print the answer and the tables."""
+    """Print the answer and the tables, of several the short ones."""
     from rich.console import Console
 
     from revar.cli.terminal import terminal_tables
@@ -73,9 +77,10 @@ def show(results: "Results", *, first_only: bool = False) -> None:
     for sentence in answer_of(results):
         console.print(f"  {sentence}", markup=False, highlight=False)
     tables = tables_of(results)
-    for table in tables[:1] if first_only else tables:
-        for part in terminal_tables(table, console.width):
-            console.print(part)
+    for place, table in enumerate(tables[:1] if first_only else tables):
+        if place == 0 or len(table.rows) <= MOST_ROWS:
+            for part in terminal_tables(table, console.width):
+                console.print(part)
 
 
 def json_of(results: "Results") -> dict[str, Any]:

@@ -135,28 +135,52 @@ def proportions(results: Results) -> Table:
 
 
 def peers(results: Results) -> Table:
-    """K*MSE / limit of every strategy with its best estimator: problems down, strategies across."""
+    """K*MSE / limit of every strategy with its best estimator: strategies down, problems across."""
+    problems = results.problems()
+    letters = _letters(results)
     rows = []
-    strategies = results.strategies()
     for budget in results.experiment.budgets():
-        for problem in results.problems():
-            limit = results.facts(problem).limit or np.nan
+        for strategy in results.strategies():
             cells = []
-            for strategy in strategies:
+            for problem in problems:
+                limit = results.facts(problem).limit or np.nan
                 found = best_estimators(results.of(problem, strategy, budget))
-                if found:
-                    short = "".join(word[0] for word in found[0].estimator.split("-")).upper()
-                    ratio = final(found[0]).value / limit
-                    error = final(found[0]).error / limit
-                    cells.append(f"{ratio:.3g} ± {error:.1g} {short}")
-                else:
-                    cells.append("-")
-            rows.append((problem, f"{budget:,}", *cells))
-    note = "K·MSE / limit ± s.e. and the best estimator: " + ", ".join(
-        f"{''.join(word[0] for word in name.split('-')).upper()} {name}"
-        for name in sorted({series.estimator for series in results.series})
+                cells.append(
+                    concise(final(found[0]).value / limit, final(found[0]).error / limit)
+                    + letters[found[0].estimator]
+                    if found
+                    else "-"
+                )
+            rows.append((strategy, f"{budget:,}", *cells))
+    others = ", ".join(f"{letter} {name}" for name, letter in letters.items() if letter)
+    return Table(
+        "K·MSE / limit of each strategy with its best estimator",
+        ("strategy", "K", *problems),
+        tuple(rows),
+        2,
+        "In parentheses the standard error of the last digits shown: 1.23(5) is 1.23 ± 0.05. "
+        f"Certainty equivalence unless a letter says otherwise: {others}."
+        f" {results.experiment.runs:,} runs.",
     )
-    return Table("Best of each strategy", ("problem", "K", *strategies), tuple(rows), 2, note + ".")
+
+
+def concise(value: float, error: float) -> str:
+    """A number with its standard error in units of its last digit: 1.23(5)."""
+    if np.isnan(value):
+        return "-"
+    if not (np.isfinite(value) and np.isfinite(error)):
+        return "∞"
+    digits = max(0, -int(np.floor(np.log10(error)))) if error > 0 else 2
+    shown = round(error * 10**digits)
+    if shown >= 10:  # 0.096 is 0.10, one digit less
+        digits, shown = max(0, digits - 1), round(error * 10 ** max(0, digits - 1))
+    return f"{value:.{digits}f}({shown})"
+
+
+def _letters(results: Results) -> dict[str, str]:
+    """A letter for each estimator but certainty equivalence."""
+    names = sorted({series.estimator for series in results.series})
+    return {name: "" if name == "certainty-equivalence" else name[0] for name in names}
 
 
 def coverages(results: Results) -> Table:

@@ -1,0 +1,85 @@
+"""FrozenLake: a slippery walk over ice with holes, and a prize at the far end."""
+
+import numpy as np
+
+from revar.errors import InputError
+from revar.model.arrays import FloatArray, IntArray
+from revar.model.mdp import TabularMDP
+from revar.model.validation import checked_count, checked_share
+from revar.problems.problem import Problem, problems
+
+# Left, down, right, up as (row, column) steps: neighbours in this order are at right angles.
+MOVES = ((0, -1), (1, 0), (0, 1), (-1, 0))
+# The holes of the two standard lakes as (row, column), and the steps after which a walk is cut.
+HOLES = {
+    4: ((1, 1), (1, 3), (2, 3), (3, 0)),
+    8: ((2, 3), (3, 5), (4, 3), (5, 1), (5, 2), (5, 6), (6, 1), (6, 4), (6, 6), (7, 3)),
+}
+HORIZONS = {4: 100, 8: 200}
+
+
+@problems.register("frozenlake")
+def frozen_lake(
+    size: int = 4,
+    *,
+    slippery: bool = True,
+    epsilon: float = 0.2,
+    horizon: int | None = None,
+    discount: float = 0.99,
+    reward_law: str = "deterministic",
+) -> Problem:
+    """FrozenLake, 4 x 4 or 8 x 8: reaching the goal pays 1, and an epsilon-soft optimal policy.
+
+    The lake of Gymnasium's FrozenLake-v1, built from its rules: actions are left, down, right, up;
+    on slippery ice a move goes as meant or to either side with probability 1/3 each; moves off
+    the lake stay. The reward depends on the successor. Holes and goal are states in which the
+    next step, whatever it is, ends the episode.
+
+    The target policy takes the best action when the whole horizon is still ahead (the first of
+    equally good ones) with probability 1 - epsilon, else any action. At this discount that is the
+    optimal action of an endless walk too. In holes and at the goal it takes action 0.
+    """
+    if size not in HOLES:
+        raise InputError(f"size is {size!r}; there are lakes of size 4 and 8")
+    checked_share(epsilon, "epsilon")
+    steps = HORIZONS[size] if horizon is None else checked_count(horizon, "horizon")
+    states = size * size
+    goal = states - 1
+    over = [row * size + column for row, column in HOLES[size]] + [goal]
+    transitions = np.zeros((states, 4, states))
+    for state in np.setdiff1d(np.arange(states), over).tolist():
+        for action in range(4):
+            moves = (action - 1, action, action + 1) if slippery else (action,)
+            for move in moves:
+                down, right = MOVES[move % 4]
+                row = min(max(state // size + down, 0), size - 1)
+                column = min(max(state % size + right, 0), size - 1)
+                transitions[state, action, row * size + column] += 1.0 / len(moves)
+    rewards = np.zeros((states, 4, states + 1))
+    rewards[..., goal] = 1.0
+    mdp = TabularMDP(
+        transitions,
+        rewards,
+        0.0,
+        np.eye(states)[0],
+        steps,
+        discount,
+        reward_law=reward_law,
+    )
+    greedy = np.eye(4)[_best_actions(transitions, mdp.reward_mean, steps, discount)]
+    policy = (1.0 - epsilon) * greedy + epsilon / 4
+    policy[over] = np.eye(4)[0]
+    return Problem("frozenlake", mdp, policy, MOVES)
+
+
+def _best_actions(
+    transitions: FloatArray, reward_mean: FloatArray, horizon: int, discount: float
+) -> IntArray:
+    """The first optimal action of every state with `horizon` steps to go, [S]."""
+    values = np.zeros(len(transitions))
+    action_values = np.zeros(reward_mean.shape)
+    for _ in range(horizon):
+        action_values = reward_mean + discount * transitions @ values
+        values = action_values.max(axis=1)
+    # Values that differ by rounding alone are equal.
+    return np.asarray(np.argmax(action_values >= values[:, None] - 1e-12, axis=1))
