@@ -1,3 +1,4 @@
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -200,13 +201,23 @@ def test_a_file_is_named_in_errors(tmp_path: Path) -> None:
 
 
 # What anyone may write after an option of anything that is registered.
-VALUES = (-1, 0, 2.5, "word", True, [], [1, 2], float("nan"), float("inf"), {}, -0.5)
+VALUES: tuple[Any, ...] = (
+    -1,
+    0,
+    2.5,
+    "word",
+    True,
+    [],
+    [1, 2],
+    float("nan"),
+    float("inf"),
+    {},
+    -0.5,
+)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, of numbers that are then refused
 def test_options_are_taken_or_refused_never_worse() -> None:
-    import inspect
-
     builds = (
         (problems, build_problem),
         (strategies, build_strategy),
@@ -214,8 +225,8 @@ def test_options_are_taken_or_refused_never_worse() -> None:
     )
     refused = 0
     for registry, build in builds:
-        for item_id in registry.ids():  # type: ignore[attr-defined]
-            item = registry.find(item_id)  # type: ignore[attr-defined]
+        for item_id in registry.ids():
+            item = registry.find(item_id)
             for option in inspect.signature(item).parameters:
                 for value in VALUES:
                     try:

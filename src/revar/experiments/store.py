@@ -38,7 +38,7 @@ class ShardStore:
         """A finished shard and the seconds it took; None if it has still to be played."""
         path = self.directory / shard.file_name()
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
         except FileNotFoundError:
             return None
