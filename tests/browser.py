@@ -37,10 +37,14 @@ class Browser:
 
     def open(self, address: str) -> None:
         """Load a page in a window that is exactly as wide as was asked for."""
+        self.resize()
+        self.driver.get(address)
+
+    def resize(self) -> None:
+        """Give the window its width."""
         # Windows have a least width; the metrics of the device do not.
         metrics = {"width": self.width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        self.driver.get(address)
 
     def run(self, script: str) -> Any:
         """What the body of a JavaScript function returns in the page."""
