@@ -1,6 +1,7 @@
 """Sentences whose numbers are those of the data."""
 
 import re
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -146,6 +147,13 @@ def test_first_or_not() -> None:
     assert re.search(
         r"on 0 of 1 problems; not on p \(revar is first, flow has 3\.9\d+ ± 0\.\d+ times", sentence
     )
+    # A peer that is told the model does not compete, and without it does.
+    odi: dict[str, Any] = {"id": "odi", "label": "revar", "options": {"known_model": True}}
+    (sentence,) = answer_of(results(flow, better, answer="first", strategies=["flow", odi]))
+    assert "on 1 of 1 problems." in sentence
+    del odi["options"]
+    (sentence,) = answer_of(results(flow, better, answer="first", strategies=["flow", odi]))
+    assert "on 0 of 1 problems;" in sentence
     with pytest.raises(InputError, match="the answer 'first' needs the strategy 'flow'"):
         answer_of(results(near, answer="first"))
 

@@ -94,6 +94,7 @@ def compare(
                 seed=seed,
                 quick=False,
                 engine=player,
+                kept=False,
             )
         page = None
     else:

@@ -20,8 +20,12 @@ def run_stored(
     seed: int,
     quick: bool,
     engine: "Engine | None" = None,
+    kept: bool = True,
 ) -> "Results":
-    """Run an experiment under a progress bar; an interrupt says how to go on, and leaves."""
+    """Run an experiment under a progress bar; an interrupt says how to go on, and leaves.
+
+    `kept` tells whether the directory outlives the command.
+    """
     import revar
     from revar.experiments.runner import run_experiment
 
@@ -36,11 +40,11 @@ def run_stored(
                 progress=progress,
             )
     except KeyboardInterrupt:
-        click.echo(
-            f"Stopped. What is finished of {experiment.name!r} is stored in {directory}; the same "
-            f"command goes on from there.",
-            err=True,
+        where = (
+            f" What is finished of {experiment.name!r} is stored in {directory}; the same command "
+            f"goes on from there."
         )
+        click.echo("Stopped." + (where if kept else ""), err=True)
         raise SystemExit(130) from None
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.experiments.results import Results, Series
+from revar.experiments.specification import build_strategy
 from revar.reports.figures.figure import along_budgets
 from revar.reports.summary import best_estimators, coverage, crossing, error_ratio, final, regret
 
@@ -149,7 +150,7 @@ def first(results: Results) -> list[str]:
 
 def _told(results: Results, strategy: str) -> bool:
     choice = next(c for c in results.experiment.strategy_choices() if c.name == strategy)
-    return choice.id in ("oracle", "flow-oracle") or bool(choice.options.get("known_model"))
+    return build_strategy(choice).needs_model
 
 
 def _ends(results: Results, problem: str, budget: int | None = None) -> dict[str, Series]:
