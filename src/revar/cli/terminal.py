@@ -20,10 +20,7 @@ def terminal_tables(table: "Table", width: int) -> Iterator[Any]:
 def _parts(table: "Table", width: int) -> Iterator[list[int]]:
     """The columns of numbers that stand beside the words, as many at a time as fit."""
     widths = [
-        max(
-            *(len(row[place]) for row in table.rows),
-            *(len(word) for word in heading.split()),
-        )
+        max(len(text) for text in (*(row[place] for row in table.rows), "", *heading.split()))
         for place, heading in enumerate(table.headings)
     ]
     words = sum(min(each, WORD_WIDTH) + PADDING for each in widths[: table.words])
@@ -61,7 +58,7 @@ def _rich(table: "Table", part: list[int], *, first: bool, last: bool) -> Any:
             justify="left" if word else "right",
             overflow="fold",
             max_width=WORD_WIDTH if word else None,
-            min_width=None if word else max(len(row[place]) for row in table.rows),
+            min_width=None if word else max((len(row[place]) for row in table.rows), default=0),
         )
     for row in table.rows:
         shown.add_row(*(escape(row[place]) for place in places))
