@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from revar.experiments.results import Results
 from revar.reports.charts import Chart
 from revar.reports.figures import figures
 from revar.reports.page import write_report
-from tests.browser import Browser, browser
+from tests.browser import Browser
 from tests.reports.hostile import hostile
 from tests.reports.tiny import tiny
 
@@ -43,12 +43,6 @@ return {
 """
 
 
-@pytest.fixture(scope="module", params=[1280, 390])
-def window(request: pytest.FixtureRequest) -> Iterator[Browser]:
-    with browser(request.param) as opened:
-        yield opened
-
-
 @functools.cache
 def results_of(name: str) -> Results:
     return hostile() if name == "hostile" else tiny(name)
@@ -66,11 +60,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     return page
 
 
-def seen(window: Browser) -> dict[str, Any]:
+def seen(chromium: Browser) -> dict[str, Any]:
     """What is on the page once every plot has found its size, which it does after loading."""
     deadline = time.monotonic() + 5.0
     while True:
-        page: dict[str, Any] = window.run(BOXES)
+        page: dict[str, Any] = chromium.driver.execute_script(BOXES)
         settled = all(
             abs((svg["right"] - svg["left"]) - (plot["panel"]["right"] - plot["panel"]["left"])) < 1
             for plot in page["plots"]
@@ -96,17 +90,18 @@ def within(one: dict[str, float], other: dict[str, float]) -> bool:
     )
 
 
+@pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("name", ["gridworld", "coverage", "hostile"])
 def test_pages_are_whole_at_every_width(
-    window: Browser, name: str, pages: Callable[[str], str]
+    chromium: Browser, name: str, width: int, pages: Callable[[str], str]
 ) -> None:
     results = results_of(name)
-    window.open(pages(name))
-    page = seen(window)
-    assert window.console() == []
+    chromium.open(pages(name), width=width)
+    page = seen(chromium)
+    assert chromium.problems() == []
     assert page["resources"] == []  # nothing comes from anywhere else
-    assert page["width"] == window.width
-    assert page["page"] <= window.width
+    assert page["width"] == width
+    assert page["page"] <= width
     charts = [figures.find(figure)(results) for figure in results.experiment.figures]
     panels = [
         f"{chart.name}-{i}"
@@ -125,39 +120,39 @@ def test_pages_are_whole_at_every_width(
             assert within(word["box"], plot["panel"]), (plot["name"], word)
             for other in plot["words"][i + 1 :]:
                 assert not overlap(word["box"], other["box"]), (plot["name"], word, other)
-        assert 0 <= plot["panel"]["left"] < plot["panel"]["right"] <= window.width
+        assert 0 <= plot["panel"]["left"] < plot["panel"]["right"] <= width
     assert len(page["images"]) == len(charts) - sum(isinstance(c, Chart) for c in charts)
     assert all(image["loaded"] for image in page["images"])
     blocks = page["blocks"]
     assert len(blocks) > len(panels) + len(charts)
     for i, block in enumerate(blocks):
-        assert block["right"] <= window.width + 0.5
+        assert block["right"] <= width + 0.5
         for other in blocks[i + 1 :]:
             assert not overlap(block, other), (block, other)
     # Words that are programs were shown, not run.
-    assert window.run("return typeof window.taken") == "undefined"
+    assert chromium.driver.execute_script("return typeof window.taken") == "undefined"
 
 
-def test_plots_answer_to_a_narrower_window(window: Browser, pages: Callable[[str], str]) -> None:
-    window.open(pages("coverage"))
-    narrow = Browser(window.driver, 340)
-    narrow.resize()
-    page = seen(narrow)
+def test_plots_answer_to_a_narrower_window(chromium: Browser, pages: Callable[[str], str]) -> None:
+    chromium.open(pages("coverage"), width=1280)
+    seen(chromium)
+    chromium.resize(340)
+    page = seen(chromium)
     assert page["width"] == 340
     assert page["page"] <= 340
     for plot in page["plots"]:
         assert all(within(box, plot["panel"]) for box in plot["inside"])
 
 
-def test_what_the_browser_test_looks_for_is_found(window: Browser, tmp_path: Path) -> None:
+def test_what_is_looked_for_would_be_found(chromium: Browser, tmp_path: Path) -> None:
     """A page that is broken on purpose: the checks above would see it."""
     page = tmp_path / "broken.html"
     page.write_text(
         "<!DOCTYPE html><div style='width: 2000px'>wide</div>"
         "<script>missing()</script><div class=panel><h1>one</h1></div>"
     )
-    window.open(page.as_uri())
-    found = seen(window)
-    assert found["page"] > window.width
-    assert any("missing is not defined" in message for message in window.console())
+    chromium.open(page.as_uri(), width=1280)
+    found = seen(chromium)
+    assert found["page"] > 1280
+    assert any("missing is not defined" in message for message in chromium.problems())
     assert overlap(found["blocks"][0], found["blocks"][1])
