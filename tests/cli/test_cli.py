@@ -53,9 +53,8 @@ def test_help_and_version() -> None:
         assert set(main.revar.commands) <= set(shown.split())
 
 
-@pytest.mark.parametrize("command", ["compare", "demo", "list", "report", "reproduce"])
+@pytest.mark.parametrize("command", sorted(main.revar.commands))
 def test_every_command_explains_itself(command: str) -> None:
-    assert sorted(main.revar.commands) == ["compare", "demo", "list", "report", "reproduce"]
     shown = output_of(command, "--help")
     summary, _, rest = shown.partition("Example")
     assert len(summary.splitlines()) > 2
