@@ -153,6 +153,22 @@ def test_a_request_under_way_is_finished(storage: str) -> None:
     assert revar.Campaign.open(storage, "ads").status().budget == 2
 
 
+def test_a_caller_that_breaks_off_is_no_failure(storage: str) -> None:
+    with serving(storage) as service:
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", service.port)) as line:
+                line.sendall(
+                    b"POST /api/campaigns HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                    b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+                )
+        assert call(service.address, "/health")[0] == 200
+        time.sleep(0.3)
+        service.process.send_signal(signal.SIGTERM)
+        assert service.process.stderr is not None
+        assert service.process.stderr.read() == ""
+        assert service._reap() == 0
+
+
 def test_outside_loopback_a_token_is_needed(storage: str) -> None:
     with pytest.raises(RuntimeError, match="outside loopback a token is needed"):
         Service(storage, "--host", "0.0.0.0")

@@ -5,7 +5,7 @@ from functools import wraps
 from typing import TypeVar
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from revar.campaigns import commands
@@ -54,6 +54,8 @@ def endpoint(function: Endpoint) -> Endpoint:
             return await function(request)
         except Refused as refusal:
             return refusal.response
+        except ClientDisconnect:
+            return problem(400, "disconnected", "the request broke off")  # nobody reads it
         except Exception as error:
             return from_error(error)
 
