@@ -59,5 +59,5 @@ def test_tables_are_those_of_this_process_though_a_worker_is_killed(
 
 
 def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no Ray cluster answers at '127.0.0.1:9'"):
+    with pytest.raises(InputError, match=r"no Ray cluster answers at '127\.0\.0\.1:9'"):
         run_experiment(small(), tmp_path, engine=RayEngine(address="127.0.0.1:9"))
