@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import simulation  # noqa: F401 - registers its benchmarks
+from benchmarks import service, simulation  # noqa: F401 - they register their benchmarks
 from benchmarks.machine import facts
 from benchmarks.registry import BENCHMARKS, NotMeasuredError
 from benchmarks.report import Row, as_json, markdown, screen_table

@@ -9,7 +9,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from revar.campaigns.campaign import Campaign as Campaign
+    from revar.campaigns.storage.opening import open_storage as open_storage
+    from revar.datasets.files import append_dataset as append_dataset
+    from revar.datasets.files import load_dataset as load_dataset
+    from revar.datasets.files import save_dataset as save_dataset
+    from revar.datasets.minari import from_minari as from_minari
+    from revar.datasets.minari import to_minari as to_minari
     from revar.engine.simulation import simulate as simulate
+    from revar.environments.bins import Bins as Bins
+    from revar.environments.models import to_gymnasium as to_gymnasium
+    from revar.environments.tables import from_gymnasium as from_gymnasium
+    from revar.evaluation.advice import advise as advise
+    from revar.evaluation.aggregation import check_aggregation as check_aggregation
+    from revar.evaluation.evaluate import evaluate as evaluate
+    from revar.evaluation.policies import epsilon_greedy as epsilon_greedy
+    from revar.evaluation.policies import policy_from_predictor as policy_from_predictor
+    from revar.evaluation.policies import uniform_policy as uniform_policy
+    from revar.evaluation.result import EvaluationResult as EvaluationResult
+    from revar.evaluation.run import EvaluationError as EvaluationError
+    from revar.evaluation.stored import evaluate_data as evaluate_data
     from revar.model.files import load_mdp as load_mdp
     from revar.model.files import save_mdp as save_mdp
     from revar.model.mdp import TabularMDP as TabularMDP
@@ -38,7 +57,26 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Campaign": "revar.campaigns.campaign",
+    "open_storage": "revar.campaigns.storage.opening",
+    "append_dataset": "revar.datasets.files",
+    "load_dataset": "revar.datasets.files",
+    "save_dataset": "revar.datasets.files",
+    "from_minari": "revar.datasets.minari",
+    "to_minari": "revar.datasets.minari",
+    "advise": "revar.evaluation.advice",
+    "check_aggregation": "revar.evaluation.aggregation",
+    "evaluate": "revar.evaluation.evaluate",
+    "epsilon_greedy": "revar.evaluation.policies",
+    "policy_from_predictor": "revar.evaluation.policies",
+    "uniform_policy": "revar.evaluation.policies",
+    "EvaluationResult": "revar.evaluation.result",
+    "EvaluationError": "revar.evaluation.run",
+    "evaluate_data": "revar.evaluation.stored",
     "simulate": "revar.engine.simulation",
+    "Bins": "revar.environments.bins",
+    "to_gymnasium": "revar.environments.models",
+    "from_gymnasium": "revar.environments.tables",
     "TabularMDP": "revar.model.mdp",
     "load_mdp": "revar.model.files",
     "save_mdp": "revar.model.files",

@@ -89,7 +89,8 @@ def test_followed_shares_are_matched_from_the_first_draw_on() -> None:
     collector = collector_in_one_state(plan(shares, Selection.FOLLOW), even, [9, 1, 1])
     for asked_before in range(100):
         collector.act(0)
-        taken = collector._taken[0, 0]
+        assert collector.standing is not None
+        taken = collector.standing.taken[0, 0]
         assert np.abs(taken - (asked_before + 1) * np.array(shares)).max() < 1
     assert taken.tolist() == [60, 0, 40]
 

@@ -9,11 +9,10 @@ from collections.abc import Callable
 import numpy as np
 
 from revar.engine.collector import Collector
-from revar.engine.world import World, locate, reward_of
+from revar.engine.world import World, draw_first_state, draw_outcome, draw_reward
 from revar.estimators.estimator import Estimate, Estimator
 from revar.model.arrays import IntArray
 from revar.model.mdp import TabularMDP
-from revar.model.rewards import RewardLaw
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset, Trajectory
@@ -28,14 +27,14 @@ def play_episode(collector: Collector, world: World, horizon: int) -> Trajectory
     propensities: list[float] = []
     rng = collector.rng
     ended = collector.task.states
-    state = _first_state(world, rng)
+    state = draw_first_state(world, rng)
     collector.begin(state)
     successor = ENDED
     for _ in range(horizon):
         action, propensity = collector.act(state)
         pair = state * collector.task.actions + action
-        slot = _outcome(world, pair, rng)
-        reward = _reward(world, slot if world.by_outcome else pair, rng)
+        slot = draw_outcome(world, pair, rng)
+        reward = draw_reward(world, slot if world.by_outcome else pair, rng)
         successor = int(world.successor[slot])
         successor = ENDED if successor == ended else successor
         collector.observe(state, action, reward, successor)
@@ -50,27 +49,6 @@ def play_episode(collector: Collector, world: World, horizon: int) -> Trajectory
     return Trajectory.of(
         states, actions, rewards, last_successor=successor, propensities=propensities
     )
-
-
-def _first_state(world: World, rng: np.random.Generator) -> int:
-    count = world.start_states.size
-    place = locate(world.start_cumulative, 0, count, rng.random()) if count > 1 else 0
-    return int(world.start_states[place])
-
-
-def _outcome(world: World, pair: int, rng: np.random.Generator) -> int:
-    first, end = int(world.row_start[pair]), int(world.row_start[pair + 1])
-    return int(locate(world.cumulative, first, end, rng.random())) if end - first > 1 else first
-
-
-def _reward(world: World, source: int, rng: np.random.Generator) -> float:
-    draw = 0.0
-    if world.reward_law == RewardLaw.NORMAL:
-        draw = rng.standard_normal()
-    elif world.reward_law != RewardLaw.DETERMINISTIC:
-        draw = rng.random()
-    mean, std = world.reward_mean[source], world.reward_std[source]
-    return float(reward_of(world.reward_law, mean, std, draw))
 
 
 def play_run(

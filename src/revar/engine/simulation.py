@@ -1,7 +1,6 @@
 """simulate: many independent runs of a strategy on a known model."""
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from revar.model.mdp import TabularMDP
 from revar.model.reachability import reachable_layers
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset
-from revar.model.validation import checked_count, checked_episodes
+from revar.model.validation import checked_count, checked_episodes, checked_whole
 from revar.strategies.reduced_variance import replan
 from revar.strategies.rule import CompiledRule, Memory, Question, leave
 from revar.strategies.selection import Selection
@@ -62,8 +61,8 @@ def simulate(
     estimates_by = find_estimator(estimator)
     runs, episodes = checked_count(runs, "runs"), checked_episodes(episodes)
     threads = available_threads() if threads is None else checked_count(threads, "threads")
-    _check_whole(seed, "seed")
-    _check_whole(first_run, "first_run")
+    checked_whole(seed, "seed")
+    checked_whole(first_run, "first_run")
     task = Task.of(mdp, policy, episodes=episodes)
     job = Job.of(
         mdp, task, collector, estimates_by, seed, first_run, runs, checkpoints, keep_episodes
@@ -95,11 +94,6 @@ def simulate(
         interrupted=bool(job.stop[0]),
         datasets=tuple(job.datasets[run] for run in ended) if keep_episodes else (),
     )
-
-
-def _check_whole(number: Any, name: str) -> None:
-    if not isinstance(number, Integral) or number < 0:
-        raise InputError(f"{name} is {number!r}; it must be a whole number of at least 0")
 
 
 def _compiled_rule(job: Job) -> CompiledRule | None:

@@ -74,6 +74,30 @@ def reward_of(law: int, mean: float, std: float, draw: float) -> float:
     return mean
 
 
+def draw_first_state(world: World, rng: np.random.Generator) -> int:
+    """The first state of an episode."""
+    count = world.start_states.size
+    place = locate(world.start_cumulative, 0, count, rng.random()) if count > 1 else 0
+    return int(world.start_states[place])
+
+
+def draw_outcome(world: World, pair: int, rng: np.random.Generator) -> int:
+    """The slot of what follows a pair."""
+    first, end = int(world.row_start[pair]), int(world.row_start[pair + 1])
+    return int(locate(world.cumulative, first, end, rng.random())) if end - first > 1 else first
+
+
+def draw_reward(world: World, source: int, rng: np.random.Generator) -> float:
+    """The reward of a pair, or of a slot where rewards depend on the outcome."""
+    draw = 0.0
+    if world.reward_law == RewardLaw.NORMAL:
+        draw = rng.standard_normal()
+    elif world.reward_law != RewardLaw.DETERMINISTIC:
+        draw = rng.random()
+    mean, std = world.reward_mean[source], world.reward_std[source]
+    return float(reward_of(world.reward_law, mean, std, draw))
+
+
 @compiled
 def _cumulative_by_row(row_start: IntArray, probability: FloatArray) -> FloatArray:
     cumulative = np.empty(probability.size)

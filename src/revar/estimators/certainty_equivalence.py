@@ -89,10 +89,51 @@ def plug_in(
     """Value, variance of the estimate, and mass without data.
 
     `initial_draws` is the number of episodes from which `initial` was estimated, 0 if it is known.
-    Costs carry Bessel's correction T/(T-1); a pair of one visit takes the pooled reward variance.
     """
     states, actions = policy.shape
     values = backward_values(outcomes, reward_mean, policy, layers, discount)
+    errors = pair_errors(
+        outcomes,
+        initial,
+        policy,
+        values,
+        layers,
+        discount,
+        visits,
+        reward_squares,
+        outcome_reward_mean,
+        known_transitions,
+    )
+    value = 0.0
+    for s in range(states):
+        value += initial[s] * values[0, s]
+    variance = 0.0
+    for s in range(states):
+        if initial_draws > 0:
+            variance += initial[s] * (values[0, s] - value) ** 2 / initial_draws
+        for a in range(actions):
+            variance += errors[s, a]
+    return value, variance, unvisited_mass(outcomes, initial, policy, visits, layers)
+
+
+@compiled
+def pair_errors(
+    outcomes: Outcomes,
+    initial: FloatArray,
+    policy: FloatArray,
+    values: FloatArray,
+    layers: Layers,
+    discount: float,
+    visits: IntArray,
+    reward_squares: FloatArray,
+    outcome_reward_mean: FloatArray,
+    known_transitions: bool,
+) -> FloatArray:
+    """What each pair adds to the variance of the estimate: its estimated cost over its visits.
+
+    Costs carry Bessel's correction T/(T-1); a pair of one visit takes the pooled reward variance.
+    """
+    states, actions = policy.shape
     weight, gain = influence(outcomes, initial, policy, values, layers, discount)
     freedom = 0
     squares = 0.0
@@ -107,18 +148,13 @@ def plug_in(
     costs = pair_costs(
         outcomes, weight, gain, reward_variance, outcome_reward_mean, known_transitions
     )
-    value = 0.0
+    errors = np.zeros((states, actions))
     for s in range(states):
-        value += initial[s] * values[0, s]
-    variance = 0.0
-    for s in range(states):
-        if initial_draws > 0:
-            variance += initial[s] * (values[0, s] - value) ** 2 / initial_draws
         for a in range(actions):
             if weight[s, a] == 0.0 or visits[s, a] == 0:
                 continue
             if visits[s, a] == 1:
-                variance += weight[s, a] ** 2 * pooled_variance
+                errors[s, a] = weight[s, a] ** 2 * pooled_variance
             else:
-                variance += costs[s, a] / (visits[s, a] - 1)
-    return value, variance, unvisited_mass(outcomes, initial, policy, visits, layers)
+                errors[s, a] = costs[s, a] / (visits[s, a] - 1)
+    return errors

@@ -1,7 +1,7 @@
 """Collected episodes: one (Trajectory), and many (Dataset)."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,10 @@ class Trajectory:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Episodes laid end to end: episode k holds the steps start[k] to start[k+1]."""
+    """Episodes laid end to end: episode k holds the steps start[k] to start[k+1].
+
+    `labels[i]` says what state i is, where states were numbered in the order they appeared in.
+    """
 
     start: IntArray  # [episodes + 1]
     states: IntArray  # [step]
@@ -76,6 +79,7 @@ class Dataset:
     rewards: FloatArray  # [step]
     successors: IntArray  # [step]
     propensities: FloatArray  # [step]
+    labels: tuple[Hashable, ...] | None = None  # [state]
 
     def __post_init__(self) -> None:
         _check_steps(self.states, self.actions, self.rewards, self.successors, self.propensities)
@@ -84,10 +88,16 @@ class Dataset:
         empty = np.diff(self.start) < 1
         if empty.any():
             raise InputError(f"episode {int(np.argmax(empty))} of the dataset has no steps")
+        if self.labels is not None and self.states_seen > len(self.labels):
+            raise InputError(
+                f"the dataset has {self.states_seen} states, but labels for {len(self.labels)}"
+            )
         _check_joints(self.states, self.successors, self.start)
 
     @classmethod
-    def of(cls, trajectories: Iterable[Trajectory]) -> "Dataset":
+    def of(
+        cls, trajectories: Iterable[Trajectory], labels: tuple[Hashable, ...] | None = None
+    ) -> "Dataset":
         """The episodes in the order given."""
         episodes = list(trajectories)
         lengths = np.array([len(episode) for episode in episodes], dtype=np.int64)
@@ -104,6 +114,7 @@ class Dataset:
             joined("rewards", np.float64),
             joined("successors", np.int64),
             joined("propensities", np.float64),
+            labels,
         )
 
     def __len__(self) -> int:
@@ -119,7 +130,18 @@ class Dataset:
 
     def head(self, episodes: int) -> "Dataset":
         """The first `episodes` episodes."""
-        return Dataset(self.start[: episodes + 1], *self._fields(slice(self.start[episodes])))
+        return self.part(0, episodes)
+
+    def part(self, first: int, end: int) -> "Dataset":
+        """The episodes from number `first` up to, without it, number `end`."""
+        start = self.start[first : end + 1]
+        found = Dataset(start - start[0], *self._fields(slice(start[0], start[-1])))
+        return replace(found, labels=self.labels)
+
+    @property
+    def states_seen(self) -> int:
+        """One more than the largest number of a state in the data."""
+        return 1 + int(max(self.states.max(initial=-1), self.successors.max(initial=-1)))
 
     @property
     def step_in_episode(self) -> IntArray:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from math import inf
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,13 @@ def checked_count(value: Any, name: str) -> int:
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not (number and 1 <= value < inf and int(value) == value):
         raise InputError(f"{name} is {value!r}; it must be a whole number of at least 1")
+    return int(value)
+
+
+def checked_whole(value: Any, name: str) -> int:
+    """A whole number of at least 0."""
+    if not isinstance(value, Integral) or int(value) < 0:
+        raise InputError(f"{name} is {value!r}; it must be a whole number of at least 0")
     return int(value)
 
 

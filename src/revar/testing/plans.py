@@ -37,8 +37,8 @@ class Witness(Collector):
     def act(self, state: int) -> tuple[int, float]:
         """As a collector does."""
         action, propensity = super().act(state)
-        if self._plan is not None:
-            self.asked.append((state, action, propensity, self._plan))
+        if self.standing is not None:
+            self.asked.append((state, action, propensity, self.standing.plan))
         return action, propensity
 
 

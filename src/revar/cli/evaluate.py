@@ -1,0 +1,159 @@
+"""`revar evaluate`: a policy's value in an environment."""
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from revar.cli.inputs import (
+    asked_of_an_environment,
+    bins_of,
+    chosen_policy,
+    look_in_this_folder,
+    named_values,
+)
+
+if TYPE_CHECKING:
+    from revar.evaluation.result import EvaluationResult
+
+INTERRUPTED = 130  # the exit code of a program that was stopped by Ctrl-C
+EPISODES = 1000
+
+
+@click.command()
+@asked_of_an_environment
+@click.option("--strategy", default="flow", show_default=True, help="Strategy id.")
+@click.option("--episodes", type=int, help=f"The budget. Default: {EPISODES}, or as resumed.")
+@click.option("--half-width", type=float, help="Stop when the interval is that narrow.")
+@click.option("--environments", default=1, show_default=True, help="Played side by side.")
+@click.option("--prior", type=click.Path(), help="Episodes collected earlier (.npz, .parquet).")
+@click.option("--output", type=click.Path(), help="Save the episodes (.npz or .parquet).")
+@click.option("--resume", type=click.Path(), help="Go on from this file, and save to it.")
+@click.option("--plot", "figure", type=click.Path(), help="Save a figure (.png, .svg, .pdf).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+def evaluate(
+    environment: str,
+    policy_name: str | None,
+    epsilon: float | None,
+    env_options: tuple[str, ...],
+    bins_text: str | None,
+    horizon: int | None,
+    discount: float,
+    confidence: float,
+    seed: int | None,
+    strategy: str,
+    episodes: int | None,
+    half_width: float | None,
+    environments: int,
+    prior: str | None,
+    output: str | None,
+    resume: str | None,
+    figure: str | None,
+    as_json: bool,
+) -> None:
+    """Evaluate a policy in a Gymnasium environment, and say how sure the value is.
+
+    ENVIRONMENT is a Gymnasium id, module:factory, or a built-in problem. Ctrl-C prints the
+    estimate so far and saves the episodes; the same command with --resume goes on from there.
+
+    \b
+    Examples:
+      revar evaluate FrozenLake-v1 --policy uniform --discount 0.99 --episodes 2000
+      revar evaluate FrozenLake-v1 --policy policy.npy --env-option map_name=8x8 --output lake.npz
+      revar evaluate Blackjack-v1 --policy my_module:policy --half-width 0.02 --episodes 50000
+      revar evaluate CartPole-v1 --policy my_module:policy --bins '[[0], [0], [-0.1, 0, 0.1], [0]]'
+      revar evaluate gridworld
+    """
+    import revar
+    from revar.errors import InputError
+
+    look_in_this_folder()
+    if output is not None and Path(output).exists():
+        raise InputError(f"{output} exists; go on from it with --resume, or name another file")
+    options = named_values(env_options)
+    stopped: revar.EvaluationError | None = None
+    try:
+        found = revar.evaluate(
+            environment,
+            chosen_policy(environment, policy_name, epsilon, options),
+            strategy=strategy,
+            episodes=episodes or _stored_budget(resume),
+            horizon=horizon,
+            discount=discount,
+            seed=seed,
+            half_width=half_width,
+            confidence=confidence,
+            progress=sys.stderr.isatty(),
+            bins=bins_of(bins_text),
+            environments=environments,
+            env_options=options,
+            prior=prior,
+            save=output,
+            resume=resume,
+        )
+    except revar.EvaluationError as error:
+        if error.result is None:
+            raise
+        stopped, found = error, error.result
+    saved = output or resume
+    if not found.complete and saved is None:
+        saved = _unused_name(environment, found.seed)
+        found.save(saved)
+    if figure is not None:
+        found.plot(figure)
+    click.echo(_json(found) if as_json else _text(found, saved))
+    if stopped is not None:
+        raise stopped
+    if not found.complete:
+        sys.exit(INTERRUPTED)
+
+
+def _stored_budget(resume: str | None) -> int:
+    from revar.datasets.files import load_collected
+
+    conditions = None if resume is None else load_collected(resume)[1]
+    return EPISODES if conditions is None else conditions.episodes
+
+
+def _unused_name(environment: str, seed: int) -> str:
+    """Where episodes are saved that would be lost otherwise."""
+    stem = f"revar-{re.sub(r'[^A-Za-z0-9.]+', '-', environment)}-seed{seed}"
+    number = 1
+    while Path(name := f"{stem}{f'-{number}' if number > 1 else ''}.npz").exists():
+        number += 1
+    return name
+
+
+def _text(result: "EvaluationResult", saved: str | None) -> str:
+    lines = [str(result), "", result.table(), f"seed {result.seed}"]
+    if saved is not None:
+        lines.append(f"{result.episodes:,} episodes saved to {saved}")
+    if result.stopped == "interrupted":
+        lines.append(f"to go on: the same command with --resume {saved} and seed {result.seed}")
+    return "\n".join(lines)
+
+
+def _json(result: "EvaluationResult") -> str:
+    import json
+    from math import isfinite
+
+    def finite(number: float) -> float | None:
+        return float(number) if isfinite(number) else None
+
+    content: dict[str, Any] = {
+        "value": result.value,
+        "standard_error": finite(result.standard_error),
+        "interval": [finite(end) for end in result.interval],
+        "confidence": result.confidence,
+        "episodes": result.episodes,
+        "prior_episodes": result.prior_episodes,
+        "unvisited_probability": result.unvisited_probability,
+        "strategy": result.strategy,
+        "seed": result.seed,
+        "stopped": result.stopped,
+        "on_policy_standard_error": finite(result.comparison.on_policy),
+        "monte_carlo_standard_error": finite(result.comparison.monte_carlo),
+    }
+    return json.dumps(content, indent=1)

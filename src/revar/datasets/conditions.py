@@ -1,0 +1,19 @@
+"""Under which conditions episodes were collected: what resuming needs to know."""
+
+import msgspec
+
+
+class Conditions(msgspec.Struct, frozen=True):
+    """Stored beside the episodes of an evaluation."""
+
+    environment: str
+    strategy: str
+    horizon: int
+    discount: float
+    seed: int
+    episodes: int  # the budget
+    environments: int = 1  # played side by side
+    prior_episodes: int = 0
+    # How many of the stored episodes were complete when the generators below were in that state.
+    resumable: int = 0
+    generators: tuple[str, ...] | None = None  # of the environments, as JSON; None if not known

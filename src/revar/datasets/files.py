@@ -1,0 +1,130 @@
+"""Saving, appending and loading datasets: .npz or .parquet, versioned, and never a pickle."""
+
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import msgspec
+import numpy as np
+from numpy.lib.npyio import NpzFile
+
+from revar.datasets.conditions import Conditions
+from revar.datasets.joining import joined
+from revar.datasets.labels import labels_from_json, labels_to_json
+from revar.errors import InputError, require_extra
+from revar.model.trajectory import Dataset
+
+FORMAT = "revar.Dataset"
+VERSION = 1
+STEPS = ("states", "actions", "rewards", "successors", "propensities")
+
+
+def save_dataset(
+    dataset: Dataset, path: str | Path, *, conditions: Conditions | None = None
+) -> None:
+    """Write the episodes to `path` (.npz or .parquet), exactly, replacing what is there."""
+    target = Path(path)
+    write = _write_parquet if _is_parquet(target) else _write_npz
+    notes = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "labels": labels_to_json(dataset.labels),
+        "conditions": msgspec.json.encode(conditions).decode(),
+    }
+    if not target.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {target.parent}")
+    # Written beside it and then put in its place: an interrupt leaves the old file or the new.
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        write(dataset, notes, part)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def load_dataset(path: str | Path) -> Dataset:
+    """Read a dataset written by `save_dataset`, checking it like any other input."""
+    return load_collected(path)[0]
+
+
+def append_dataset(dataset: Dataset, path: str | Path) -> Dataset:
+    """Add the episodes to those of a file, which is made if it is missing; all of them."""
+    if Path(path).exists():
+        dataset = joined(load_dataset(path), dataset)
+    save_dataset(dataset, path)
+    return dataset
+
+
+def load_collected(path: str | Path) -> tuple[Dataset, Conditions | None]:
+    """A dataset, and the conditions under which it was collected where they are known."""
+    source = Path(path)
+    if not source.exists():
+        raise InputError(f"{path}: no such file")
+    read = _read_parquet if _is_parquet(source) else _read_npz
+    content, notes = read(source)
+    if notes.get("format") != FORMAT:
+        raise InputError(f"{path} is not a dataset saved by revar (its format field is missing)")
+    if notes.get("version") != str(VERSION):
+        raise InputError(
+            f"{path} has dataset format {notes.get('version')}; this revar reads format {VERSION}"
+        )
+    try:
+        arrays: dict[str, Any] = {name: np.ascontiguousarray(content[name]) for name in STEPS}
+        start = np.asarray(content["start"], dtype=np.int64)
+        dataset = Dataset(start=start, labels=labels_from_json(notes["labels"]), **arrays)
+        conditions = msgspec.json.decode(notes["conditions"], type=Conditions | None)
+    except KeyError as error:
+        raise InputError(f"{path} is incomplete: it has no {error}") from None
+    except (TypeError, ValueError, IndexError) as error:
+        raise InputError(f"{path} does not hold a valid dataset: {error}") from None
+    return dataset, conditions
+
+
+def _is_parquet(path: Path) -> bool:
+    if path.suffix not in (".npz", ".parquet"):
+        raise InputError(f"{path}: datasets are saved as .npz or .parquet")
+    return path.suffix == ".parquet"
+
+
+def _write_npz(dataset: Dataset, notes: dict[str, str], path: Path) -> None:
+    steps: dict[str, Any] = {name: getattr(dataset, name) for name in STEPS}
+    with path.open("wb") as file:
+        np.savez_compressed(file, start=dataset.start, **steps, **notes)  # type: ignore[arg-type]
+
+
+def _read_npz(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    try:
+        with path.open("rb") as file, NpzFile(file, allow_pickle=False) as archive:
+            content = {name: archive[name] for name in archive.files}
+    except (OSError, EOFError, RuntimeError, ValueError, BadZipFile, zlib.error) as error:
+        raise InputError(f"{path} is not a dataset saved by revar ({error})") from None
+    return content, {name: str(text) for name, text in content.items() if text.ndim == 0}
+
+
+def _write_parquet(dataset: Dataset, notes: dict[str, str], path: Path) -> None:
+    arrow = require_extra("pyarrow", "parquet")
+    parquet = require_extra("pyarrow.parquet", "parquet")
+    episode = np.repeat(np.arange(len(dataset)), np.diff(dataset.start))
+    columns = {"episode": episode, **{name: getattr(dataset, name) for name in STEPS}}
+    table = arrow.table(columns)
+    parquet.write_table(table.replace_schema_metadata(notes), path)
+
+
+def _read_parquet(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    arrow = require_extra("pyarrow", "parquet")
+    parquet = require_extra("pyarrow.parquet", "parquet")
+    try:
+        table = parquet.read_table(path)
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{path} is not a dataset saved by revar ({error})") from None
+    names = table.schema.metadata or {}
+    notes = {name.decode(): text.decode() for name, text in names.items()}
+    to_array: Callable[[str], Any] = lambda name: table[name].to_numpy()  # noqa: E731
+    content = {name: to_array(name) for name in table.column_names}
+    if "episode" in content:
+        episodes = 1 + int(content["episode"].max(initial=-1))
+        content["start"] = np.searchsorted(content["episode"], np.arange(episodes + 1))
+    return content, notes

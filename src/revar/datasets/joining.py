@@ -1,0 +1,35 @@
+"""Two datasets as one: episodes one after the other, equal states under one number."""
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from revar.model.arrays import IntArray
+from revar.model.trajectory import ENDED, Dataset
+
+
+def joined(first: Dataset, second: Dataset) -> Dataset:
+    """The episodes of both; states are told apart by their labels, or else by their numbers."""
+    labels = None
+    states, successors = second.states, second.successors
+    if first.labels is not None or second.labels is not None:
+        numbers: dict[Hashable, int] = {label: i for i, label in enumerate(_labels(first))}
+        place: IntArray = np.array(
+            [numbers.setdefault(label, len(numbers)) for label in _labels(second)] + [ENDED],
+            dtype=np.int64,
+        )
+        labels = tuple(numbers)
+        states, successors = place[states], place[successors]  # ENDED = -1 picks the last
+    return Dataset(
+        np.concatenate([first.start, first.start[-1] + second.start[1:]]),
+        np.concatenate([first.states, states]),
+        np.concatenate([first.actions, second.actions]),
+        np.concatenate([first.rewards, second.rewards]),
+        np.concatenate([first.successors, successors]),
+        np.concatenate([first.propensities, second.propensities]),
+        labels,
+    )
+
+
+def _labels(dataset: Dataset) -> tuple[Hashable, ...]:
+    return tuple(range(dataset.states_seen)) if dataset.labels is None else dataset.labels

@@ -1,0 +1,18 @@
+"""to_gymnasium: a model played as an environment."""
+
+from typing import Any
+
+from revar.errors import require_extra
+from revar.model.mdp import TabularMDP
+
+
+def to_gymnasium(mdp: TabularMDP) -> Any:
+    """The model as a Gymnasium environment.
+
+    Observations are the states' numbers; the observation after the end is the last state again.
+    Episodes are truncated at the horizon.
+    """
+    require_extra("gymnasium", "gym")
+    from revar.environments.simulated import ModelEnvironment  # noqa: PLC0415 - needs gymnasium
+
+    return ModelEnvironment(mdp)

@@ -1,0 +1,93 @@
+"""From what a user names (an id, module:factory, a model) to an environment and its horizon."""
+
+import importlib
+from typing import Any
+
+from revar.environments.models import to_gymnasium
+from revar.errors import InputError, require_extra
+from revar.model.mdp import TabularMDP
+from revar.model.validation import checked_horizon
+from revar.problems import Problem, find_problem, problems
+
+# Environments without a time limit that end by themselves, and after how many steps at most.
+# Blackjack: two cards count at least 2, every further one adds at least 1, and 22 is too many.
+LONGEST = {"Blackjack-v1": 20}
+
+
+def open_environment(env: Any, options: dict[str, Any] | None = None) -> Any:
+    """The Gymnasium environment that is meant; one that is given as an object stays as it is."""
+    if isinstance(env, TabularMDP):
+        return to_gymnasium(env)
+    if isinstance(env, Problem):
+        return to_gymnasium(env.mdp)
+    if isinstance(env, str):
+        if env in problems.ids():
+            return to_gymnasium(find_problem(env, **(options or {})).mdp)
+        return _by_name(env, options or {})
+    if callable(getattr(env, "reset", None)) and callable(getattr(env, "step", None)):
+        if options:
+            raise InputError("options are for environments that are opened by name")
+        return env
+    raise InputError(
+        f"env is a {type(env).__name__}; it must be a Gymnasium environment or its id, "
+        f"'module:factory', a built-in problem or a TabularMDP"
+    )
+
+
+def horizon_of(env: Any, horizon: int | None) -> int:
+    """The horizon that is given, or else the environment's own time limit."""
+    if horizon is not None:
+        return checked_horizon(horizon)
+    base = getattr(env, "unwrapped", env)
+    spec = getattr(env, "spec", None)
+    limit = getattr(spec, "max_episode_steps", None) or _time_limit(env)
+    limit = limit or getattr(base, "horizon", None)
+    if limit is None and spec is not None:
+        limit = LONGEST.get(spec.id)
+    if limit is None:
+        name = type(base).__name__ if spec is None else spec.id
+        raise InputError(
+            f"{name} has no time limit, so that an episode need not end; give horizon=..."
+        )
+    return checked_horizon(limit)
+
+
+def _time_limit(env: Any) -> int | None:
+    """What a TimeLimit wrapper says, around an environment that was not made by id."""
+    while env is not None:
+        limit = getattr(env, "_max_episode_steps", None)
+        if limit is not None:
+            return int(limit)
+        env = getattr(env, "env", None)
+    return None
+
+
+def named_object(path: str, what: str) -> Any:
+    """What 'module:name' stands for."""
+    module_name, _, name = path.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise InputError(f"{what} {path!r}: cannot import {module_name!r} ({error})") from error
+    if not hasattr(module, name):
+        raise InputError(f"{what} {path!r}: module {module_name!r} has no {name!r}")
+    return getattr(module, name)
+
+
+def _by_name(name: str, options: dict[str, Any]) -> Any:
+    gymnasium = require_extra("gymnasium", "gym")
+    # Gymnasium has ids of its own of the kind 'module:Name-v0'.
+    if ":" in name and name.partition(":")[2].isidentifier():
+        made = named_object(name, "environment")
+        if not callable(made):
+            raise InputError(f"environment {name!r} is a {type(made).__name__}, no factory")
+        return made(**options)
+    try:
+        return gymnasium.make(name, **options)
+    except (gymnasium.error.Error, TypeError, ModuleNotFoundError) as error:
+        known = ", ".join(problems.ids())
+        text = str(error).strip().partition("\n")[0]
+        raise InputError(
+            f"environment {name!r} cannot be opened ({text}); besides Gymnasium ids and "
+            f"'module:factory' there are the built-in problems {known}"
+        ) from error

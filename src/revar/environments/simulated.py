@@ -1,0 +1,47 @@
+"""A model played as a Gymnasium environment; imported where gymnasium is installed."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from revar.engine.world import World, draw_first_state, draw_outcome, draw_reward
+from revar.model.mdp import TabularMDP
+
+
+class ModelEnvironment(gymnasium.Env[np.int64, np.int64]):
+    """See `to_gymnasium`. Draws as the simulation engine does, from the environment's stream."""
+
+    metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own form
+
+    def __init__(self, mdp: TabularMDP) -> None:
+        self.horizon = mdp.horizon
+        self.observation_space = gymnasium.spaces.Discrete(mdp.states)
+        self.action_space = gymnasium.spaces.Discrete(mdp.actions)
+        self._mdp = mdp
+        self._world = World.of(mdp)
+        self._state = 0
+        self._steps = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.int64, dict[str, Any]]:
+        """Draw the first state."""
+        super().reset(seed=seed, options=options)
+        self._steps = 0
+        self._state = draw_first_state(self._world, self.np_random)
+        return np.int64(self._state), {}
+
+    def step(self, action: Any) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
+        """Draw an outcome and its reward."""
+        pair = self._state * self._mdp.actions + int(action)
+        slot = draw_outcome(self._world, pair, self.np_random)
+        source = slot if self._world.by_outcome else pair
+        reward = draw_reward(self._world, source, self.np_random)
+        successor = int(self._world.successor[slot])
+        terminated = successor == self._mdp.states
+        if not terminated:
+            self._state = successor
+        self._steps += 1
+        truncated = not terminated and self._steps >= self.horizon
+        return np.int64(self._state), reward, terminated, truncated, {}

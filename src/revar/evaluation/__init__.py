@@ -1,0 +1,1 @@
+"""Evaluating a target policy in an environment, with an interval."""

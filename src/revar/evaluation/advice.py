@@ -1,0 +1,187 @@
+"""advise: from a pilot or stored data, how many episodes a wanted half-width needs."""
+
+from dataclasses import dataclass
+from math import ceil, isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revar.datasets.files import load_dataset
+from revar.environments.bins import Bins
+from revar.errors import InputError
+from revar.estimators.comparison import costly_model, first_state_variance
+from revar.evaluation.evaluate import evaluate
+from revar.evaluation.looks import quantile
+from revar.evaluation.resampling import Resampler
+from revar.evaluation.stored import folded
+from revar.model.arrays import FloatArray
+from revar.model.mdp import TabularMDP
+from revar.model.statistics import Observed
+from revar.model.task import Task
+from revar.model.trajectory import Dataset
+from revar.theory.costs import estimation_variance
+from revar.theory.flow import optimal_flow
+
+RESAMPLES = 200
+CLOSE = 0.10  # on-policy this close to optimal is worth saying
+
+
+@dataclass(frozen=True)
+class Need:
+    """A number of episodes, and the interval it probably lies in."""
+
+    episodes: int
+    low: int
+    high: int
+
+    def __str__(self) -> str:
+        return f"{self.episodes:,} episodes (95%: {self.low:,} to {self.high:,})"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """How many episodes a half-width needs, on-policy and with flow."""
+
+    half_width: float
+    confidence: float
+    on_policy: Need
+    flow: Need
+    gain: float  # on-policy episodes for one with flow
+    pilot_episodes: int
+    unvisited_probability: float
+
+    @property
+    def sentence(self) -> str:
+        """What to make of it."""
+        if self.gain - 1.0 <= CLOSE:
+            return f"on-policy is already within {max(self.gain - 1.0, 0.0):.0%} of optimal here"
+        return f"flow needs {1.0 / self.gain:.0%} of the episodes that on-policy needs here"
+
+    def __str__(self) -> str:
+        lines = [
+            f"for a {self.confidence:.0%} interval of half-width {self.half_width:g}, as far as "
+            f"{self.pilot_episodes:,} episodes tell:",
+            f"  on-policy  {self.on_policy}",
+            f"  flow       {self.flow}",
+            self.sentence,
+        ]
+        if self.unvisited_probability > 0:
+            lines.append(
+                f"{self.unvisited_probability:.2%} of the policy's episodes meet what the data "
+                f"has not seen; the numbers do not know about it"
+            )
+        return "\n".join(lines)
+
+
+def advise(
+    env_or_dataset: Any,
+    policy: Any,
+    *,
+    half_width: float,
+    confidence: float = 0.95,
+    horizon: int | None = None,
+    discount: float = 1.0,
+    pilot: int = 200,
+    seed: int | None = None,
+    bins: Bins | None = None,
+    env: Any = None,
+    env_options: dict[str, Any] | None = None,
+) -> Advice:
+    """Episodes needed for `half_width`, on-policy and with flow.
+
+    From `pilot` on-policy episodes of an environment, or from a stored dataset (then `horizon`
+    is needed, and `env` says how observations become states).
+    """
+    if not half_width > 0:
+        raise InputError(f"half_width is {half_width}; it must be positive")
+    if isinstance(env_or_dataset, Dataset) or _is_file(env_or_dataset):
+        data = env_or_dataset
+        data = load_dataset(data) if isinstance(data, str | Path) else data
+        if horizon is None:
+            raise InputError("advice from stored data needs horizon=...")
+        collection = folded(data, policy, horizon, discount, env, bins)
+        task, statistics = collection.task, collection.statistics
+        unvisited = collection.estimate().unvisited_probability
+    else:
+        result = evaluate(
+            env_or_dataset,
+            policy,
+            strategy="on-policy",
+            episodes=pilot,
+            horizon=horizon,
+            discount=discount,
+            seed=seed,
+            bins=bins,
+            env_options=env_options,
+        )
+        data, task, statistics = result.dataset, result.task, result.statistics
+        unvisited = result.unvisited_probability
+    return _advice(task, statistics.observed(task.states), data, half_width, confidence, unvisited)
+
+
+def _advice(
+    task: Task,
+    observed: Observed,
+    data: Dataset,
+    half_width: float,
+    confidence: float,
+    unvisited: float,
+) -> Advice:
+    model = costly_model(task, observed)
+    best = optimal_flow(model, task.policy, tolerance=1e-3).behavior
+    factor = (quantile(confidence) / half_width) ** 2
+    needed = _needs(model, task, best)
+    resampler = Resampler(data, task)
+    rng = np.random.default_rng(0)
+    drawn = np.array(
+        [_needs(costly_model(task, resampler.draw(rng)), task, best) for _ in range(RESAMPLES)]
+    )  # [resample, 2]
+    means = [
+        _need(factor * needed[i], factor * drawn[:, i][np.isfinite(drawn[:, i])]) for i in (0, 1)
+    ]
+    return Advice(
+        half_width,
+        confidence,
+        means[0],
+        means[1],
+        float(needed[0] / needed[1]) if needed[1] > 0 else 1.0,
+        len(data),
+        unvisited,
+    )
+
+
+def _needs(model: TabularMDP, task: Task, best: FloatArray) -> tuple[float, float]:
+    """K*MSE on-policy and under the behavior that is best for the data as it is.
+
+    To first order that behavior is also best for resampled data: it is a minimum.
+    """
+    first = first_state_variance(model, task)
+    return (
+        estimation_variance(model, task.policy, task.policy) + first,
+        estimation_variance(model, task.policy, best) + first,
+    )
+
+
+def _need(episodes: float, resampled: FloatArray) -> Need:
+    """The number, and how resampled numbers spread around their median, on a log scale.
+
+    A variance that came out too small by some factor is as likely as one too large by it, so that
+    the spread is turned round: what resampling makes smaller may well be larger.
+    """
+    if not isfinite(episodes) or resampled.size == 0:
+        raise InputError("the data cannot tell how many episodes are needed; give more of it")
+    low, middle, high = np.percentile(resampled, [2.5, 50.0, 97.5])
+    if low == 0.0:
+        return Need(max(1, ceil(episodes)), 1, max(1, ceil(episodes)))
+    return Need(
+        max(1, ceil(episodes)),
+        max(1, int(episodes * min(middle / high, 1.0))),
+        max(1, ceil(episodes * max(middle / low, 1.0))),
+    )
+
+
+def _is_file(source: Any) -> bool:
+    return isinstance(source, Path) or (
+        isinstance(source, str) and Path(source).suffix in (".npz", ".parquet")
+    )

@@ -1,0 +1,194 @@
+"""evaluate: collect episodes in a real environment, and say what the policy is worth."""
+
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from revar.collection import Collection
+from revar.datasets.conditions import Conditions
+from revar.datasets.files import load_collected, load_dataset
+from revar.environments.bins import Bins
+from revar.environments.observations import observations_of
+from revar.environments.opening import horizon_of, open_environment
+from revar.errors import InputError, require_extra
+from revar.evaluation.interrupts import Interrupt, listening
+from revar.evaluation.looks import look_times, quantile
+from revar.evaluation.players import Player, VectorPlayer
+from revar.evaluation.policies import TargetPolicy
+from revar.evaluation.result import EvaluationResult
+from revar.evaluation.run import Progress, Run
+from revar.model.trajectory import Dataset
+from revar.model.validation import checked_count, checked_episodes
+from revar.problems import Problem, find_problem, problems
+from revar.progress import progress_bar
+from revar.strategies.strategy import Strategy, find_strategy
+
+
+def evaluate(
+    env: Any,
+    policy: Any,
+    *,
+    strategy: str | Strategy = "flow",
+    episodes: int,
+    horizon: int | None = None,
+    discount: float = 1.0,
+    seed: int | None = None,
+    half_width: float | None = None,
+    confidence: float = 0.95,
+    progress: bool | Progress = False,
+    bins: Bins | None = None,
+    environments: int = 1,
+    env_options: dict[str, Any] | None = None,
+    prior: Dataset | str | Path | None = None,
+    save: str | Path | None = None,
+    resume: str | Path | None = None,
+) -> EvaluationResult:
+    """Collect at most `episodes` episodes of `env` with `strategy`; the value of `policy`.
+
+    env: a Gymnasium environment or its id, 'module:factory', a vector environment, a built-in
+        problem, or a TabularMDP; `env_options` are for opening by name, `environments` plays so
+        many side by side. Continuous observations need `bins`.
+    policy: an array [*observations, actions], a function from an observation to probabilities,
+        a model with `predict`, "uniform", or a file or 'module:function' by name; None stands
+        for the policy of a built-in problem.
+    horizon: steps after which an episode is cut; by default the environment's time limit.
+    half_width: stop when the interval is that narrow.
+    prior: a dataset collected earlier, under any behavior; it spends no budget.
+    save, resume: the file (.npz or .parquet) to write episodes to, and to go on from.
+
+    Ctrl-C returns what there is, with `complete` False. An error raises EvaluationError, whose
+    `result` holds it.
+    """
+    chosen = find_strategy(strategy)
+    budget = checked_episodes(episodes)
+    _check_goal(half_width, confidence)
+    stored, earlier = (None, None) if resume is None else load_collected(resume)
+    if stored is not None and earlier is None:
+        raise InputError(f"{resume} was not collected by an evaluation; give it as prior")
+    if seed is None and earlier is not None:
+        seed = earlier.seed
+    before = load_dataset(prior) if isinstance(prior, str | Path) else prior
+    opened = opened_for(env, env_options, checked_count(environments, "environments"))
+    try:
+        collection = Collection(
+            chosen,
+            horizon=horizon_for(opened, horizon),
+            discount=discount,
+            episodes=budget,
+            seed=seed,
+            actions=action_count(opened),
+        )
+        target = target_for(opened, own_policy(env) if policy is None else policy, bins)
+        with listening() as interrupt:
+            if before is not None:
+                collection.absorb(before, target)
+            looks = look_times(budget)
+            player = _player(opened, bins, target, collection.seed, interrupt)
+            run = Run(
+                collection,
+                player,
+                target,
+                Conditions(
+                    environment=env if isinstance(env, str) else type(opened.unwrapped).__name__,
+                    strategy=repr(chosen),
+                    horizon=collection.horizon,
+                    discount=collection.discount,
+                    seed=collection.seed,
+                    episodes=budget,
+                    environments=player.width,
+                    prior_episodes=collection.prior_episodes,
+                ),
+                looks,
+                quantile(confidence, looks if half_width is not None else None),
+                confidence,
+                half_width,
+                before,
+                _path_to_write(save if save is not None else resume),
+            )
+            if stored is not None and earlier is not None:
+                run.take_over(stored, earlier)
+            with _shown(progress, chosen.id) as report:
+                return run.to_the_end(report)
+    finally:
+        if opened is not env:
+            opened.close()
+
+
+def own_policy(env: Any) -> Any:
+    """The target policy that a built-in problem brings along."""
+    if isinstance(env, str) and env in problems.ids():
+        env = find_problem(env)
+    if not isinstance(env, Problem):
+        raise InputError("no policy is given, and only built-in problems bring their own")
+    return env.policy
+
+
+def opened_for(env: Any, options: dict[str, Any] | None, environments: int) -> Any:
+    """The environment, or so many of them side by side."""
+    if environments == 1 or hasattr(env, "num_envs"):
+        return open_environment(env, options)
+    gymnasium = require_extra("gymnasium", "gym")
+    if isinstance(env, str) and env in gymnasium.registry:
+        return gymnasium.make_vec(
+            env, num_envs=environments, vectorization_mode="sync", **(options or {})
+        )
+    if callable(getattr(env, "step", None)):
+        raise InputError("several environments are made from an id, a factory or a model")
+    return gymnasium.vector.SyncVectorEnv(
+        [lambda: open_environment(env, options) for _ in range(environments)]
+    )
+
+
+def horizon_for(opened: Any, horizon: int | None) -> int:
+    """The horizon that is given, or that of the environment or of its sub-environments."""
+    return horizon_of(getattr(opened, "envs", [opened])[0], horizon)
+
+
+def action_count(opened: Any) -> int:
+    """How many actions there are; anything but Discrete is refused."""
+    spaces = require_extra("gymnasium.spaces", "gym")
+    space = getattr(opened, "single_action_space", None) or opened.action_space
+    if not isinstance(space, spaces.Discrete):
+        raise InputError(f"actions are {space}; they must be Discrete")
+    return int(space.n)
+
+
+def target_for(opened: Any, policy: Any, bins: Bins | None) -> TargetPolicy:
+    """The target policy by the environment's states."""
+    space = getattr(opened, "single_observation_space", None) or opened.observation_space
+    return TargetPolicy(policy, observations_of(space, bins), action_count(opened))
+
+
+def _player(
+    opened: Any, bins: Bins | None, target: TargetPolicy, seed: int, interrupt: Interrupt
+) -> Player | VectorPlayer:
+    if hasattr(opened, "num_envs"):
+        observations = observations_of(opened.single_observation_space, bins)
+        return VectorPlayer(opened, observations, target, seed, interrupt)
+    observations = observations_of(opened.observation_space, bins)
+    return Player(opened, observations, target, seed, interrupt)
+
+
+def _check_goal(half_width: float | None, confidence: float) -> None:
+    if half_width is not None and not half_width > 0:
+        raise InputError(f"half_width is {half_width}; it must be positive")
+    if not 0.0 < confidence < 1.0:
+        raise InputError(f"confidence is {confidence}; it must lie between 0 and 1")
+
+
+def _path_to_write(path: str | Path | None) -> Path | None:
+    """Checked before the first episode: what was collected must not be lost to a misspelling."""
+    if path is None:
+        return None
+    target = Path(path)
+    if target.suffix not in (".npz", ".parquet"):
+        raise InputError(f"{path}: datasets are saved as .npz or .parquet")
+    if not target.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {target.parent}")
+    return target
+
+
+def _shown(progress: bool | Progress, label: str) -> AbstractContextManager[Progress | None]:
+    if progress is True:
+        return progress_bar(label)
+    return nullcontext(progress if callable(progress) else None)

@@ -1,0 +1,202 @@
+"""Who plays the episodes: one environment, or several side by side in step."""
+
+import json
+from collections.abc import Callable
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from revar.collection import Collection, Episode
+from revar.environments.observations import Observations
+from revar.errors import InputError, require_extra
+from revar.evaluation.interrupts import Interrupt
+
+Policy = Callable[[Any], Any]
+
+
+class Stopped(Exception):  # noqa: N818 - not an error
+    """The user wants to see what is there."""
+
+
+class Player:
+    """One environment: an episode at a time. Only the first reset is seeded."""
+
+    width = 1
+
+    def __init__(
+        self, env: Any, observations: Observations, policy: Policy, seed: int, interrupt: Interrupt
+    ) -> None:
+        self.env = env
+        self.observations = observations
+        self.policy = policy
+        self.interrupt = interrupt
+        self._seed: int | None = seed
+        self._actions = env.action_space
+
+    def play(self, collection: Collection, number: int, count: int) -> None:  # noqa: ARG002
+        """Play and finish episode `number`; raises InputError where something is wrong."""
+        episode = collection.start(number)
+        key, policy, step = self.observations.key, self.policy, self.env.step
+        first = int(self._actions.start)
+        observation = self._reset()
+        state = self._state(key, observation)
+        while True:
+            if self.interrupt.asked:
+                raise Stopped
+            action, _ = episode.act(state, policy(state))
+            try:
+                observation, reward, terminated, truncated, _ = step(action + first)
+            except Exception as error:
+                raise _blamed(error, "step") from error
+            state = None if terminated else self._state(key, observation)
+            episode.observe(_number(reward), state)
+            if truncated or episode.over:
+                break
+        self._check_actions()
+        episode.finish()
+
+    def generators(self) -> tuple[str, ...] | None:
+        """The state of the environment's random stream, where it can be read."""
+        if self._seed is not None:
+            return ()  # not begun: the seed tells everything
+        stream = _stream(self.env)
+        return None if stream is None else (json.dumps(stream.bit_generator.state),)
+
+    def restore(self, generators: tuple[str, ...]) -> None:
+        """Go on from that state of the stream."""
+        self._reset()
+        _stream(self.env).bit_generator.state = json.loads(generators[0])
+
+    def _reset(self) -> Any:
+        options = {} if self._seed is None else {"seed": self._seed}
+        try:
+            observation, _ = self.env.reset(**options)
+        except Exception as error:
+            raise _blamed(error, "reset") from error
+        self._seed = None
+        return observation
+
+    def _state(self, key: Callable[[Any], Any], observation: Any) -> Any:
+        try:
+            return key(observation)
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"observation {observation!r} does not belong to {self.env.observation_space}"
+            ) from error
+
+    def _check_actions(self) -> None:
+        actions = self.env.action_space
+        if actions is not self._actions and actions != self._actions:
+            raise InputError(
+                f"the environment changed its actions from {self._actions} to {actions}"
+            )
+
+
+class VectorPlayer:
+    """A vector environment: `width` episodes at a time, all begun together.
+
+    In every step the sub-environments come in their order, so that statistics grow in a fixed
+    order. Those that are done wait for the longest episode.
+    """
+
+    def __init__(
+        self, env: Any, observations: Observations, policy: Policy, seed: int, interrupt: Interrupt
+    ) -> None:
+        self.env = env
+        self.width = int(env.num_envs)
+        self.observations = observations
+        self.policy = policy
+        self.interrupt = interrupt
+        self._seed: int | None = seed
+        self._iterate = require_extra("gymnasium.vector.utils", "gym").iterate
+        mode = getattr(env, "metadata", {}).get("autoreset_mode")
+        if mode is not None and getattr(mode, "name", "") != "NEXT_STEP":
+            raise InputError(f"the vector environment resets in mode {mode}; it must be NEXT_STEP")
+
+    def play(self, collection: Collection, number: int, count: int) -> None:
+        """Play the episodes from `number` on, at most `count` of them, and finish them in order."""
+        opened = [collection.start(number + i) for i in range(min(self.width, count))]
+        done = [False] * len(opened)
+        try:
+            self._play(opened, done)
+        except (InputError, Stopped):
+            # Episodes that came to their end are complete, whatever became of the others.
+            for episode, ended in zip(opened, done, strict=True):
+                if ended:
+                    episode.finish()
+            raise
+        for episode in opened:
+            episode.finish()
+
+    def _play(self, opened: list[Episode], done: list[bool]) -> None:
+        actions = np.full(self.width, self.env.single_action_space.start, dtype=np.int64)
+        first = int(self.env.single_action_space.start)
+        states = [self.observations.key(seen) for seen in self._split(self._reset())]
+        while not all(done):
+            if self.interrupt.asked:
+                raise Stopped
+            for i, episode in enumerate(opened):
+                if not done[i]:
+                    action, _ = episode.act(states[i], self.policy(states[i]))
+                    actions[i] = action + first
+            try:
+                seen, rewards, terminated, truncated, _ = self.env.step(actions)
+            except Exception as error:
+                raise _blamed(error, "step") from error
+            after = self._split(seen)
+            for i, episode in enumerate(opened):
+                if not done[i]:
+                    states[i] = None if terminated[i] else self.observations.key(after[i])
+                    episode.observe(_number(rewards[i]), states[i])
+                    done[i] = bool(truncated[i]) or episode.over
+
+    def generators(self) -> tuple[str, ...] | None:
+        """The states of the sub-environments' streams, where they can be read."""
+        if self._seed is not None:
+            return ()
+        streams = [_stream(env) for env in getattr(self.env, "envs", [])]
+        if not streams or any(stream is None for stream in streams):
+            return None
+        return tuple(json.dumps(stream.bit_generator.state) for stream in streams)
+
+    def restore(self, generators: tuple[str, ...]) -> None:
+        """Go on from those states of the streams."""
+        self._reset()
+        for env, state in zip(self.env.envs, generators, strict=True):
+            _stream(env).bit_generator.state = json.loads(state)
+
+    def _reset(self) -> Any:
+        options = {} if self._seed is None else {"seed": self._seed}
+        try:
+            seen, _ = self.env.reset(**options)
+        except Exception as error:
+            raise _blamed(error, "reset") from error
+        self._seed = None
+        return seen
+
+    def _split(self, seen: Any) -> list[Any]:
+        return list(self._iterate(self.env.observation_space, seen))
+
+
+def _blamed(error: Exception, call: str) -> InputError:
+    text = str(error).strip().partition("\n")[0]
+    return InputError(f"the environment raised {type(error).__name__} in {call}: {text}")
+
+
+def _number(reward: Any) -> float:
+    try:
+        number = float(reward)
+    except (TypeError, ValueError):
+        raise InputError(f"the environment gave the reward {reward!r}, not a number") from None
+    if not isfinite(number):
+        raise InputError(f"the environment gave the reward {number}; it must be finite")
+    return number
+
+
+def _stream(env: Any) -> Any:
+    """The environment's generator; None where it has none, or one that is not NumPy's."""
+    stream = getattr(getattr(env, "unwrapped", env), "np_random", None)
+    return stream if isinstance(stream, np.random.Generator) else None

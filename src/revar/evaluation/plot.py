@@ -1,0 +1,65 @@
+"""The figure of an evaluation: the interval as it shrank, beside that of on-policy."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from revar.errors import require_extra
+
+if TYPE_CHECKING:
+    from revar.evaluation.result import EvaluationResult
+
+# Okabe and Ito's colours, which those who see no red or green can tell apart.
+BLUE, ORANGE = "#0072B2", "#D55E00"
+
+
+def plot_result(result: "EvaluationResult", path: Any = None) -> Any:
+    """Value and interval at every look, and the on-policy interval at the end."""
+    require_extra("matplotlib", "plots")
+    from matplotlib.figure import Figure  # noqa: PLC0415 - an extra; no global state
+
+    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+    axes = figure.subplots()
+    looks = [look for look in result.looks if np.isfinite(look.standard_error)]
+    episodes = np.array([look.episodes for look in looks], dtype=float)
+    values = np.array([look.value for look in looks])
+    reach = result.quantile * np.array([look.standard_error for look in looks])
+    level = f"{result.confidence:.0%}"
+    axes.set_xscale("log")
+    axes.fill_between(episodes, values - reach, values + reach, color=BLUE, alpha=0.2, lw=0)
+    axes.plot(
+        episodes, values, color=BLUE, marker="o", ms=4, label=f"{result.strategy}, {level} interval"
+    )
+    if looks:
+        instead = result.quantile * result.comparison.on_policy
+        axes.errorbar(
+            [episodes[-1] * 1.12],
+            [values[-1]],
+            yerr=[instead],
+            color=ORANGE,
+            marker="s",
+            ms=5,
+            capsize=5,
+            lw=2,
+            label="on-policy with as many episodes",
+        )
+        # The first intervals are wide; what matters is where they end.
+        shown = max(reach[len(reach) // 2 :].max(), instead)
+        axes.set_ylim(values[-1] - 2.0 * shown, values[-1] + 2.0 * shown)
+        # Ticks at the looks, from the last one back as far as their labels do not touch.
+        ticks = [episodes[-1]]
+        for count in episodes[-2::-1]:
+            if ticks[-1] / count > 1.5:
+                ticks.append(count)
+        axes.set_xticks(ticks, [f"{count:,.0f}" for count in ticks])
+        axes.set_xticks([], minor=True)
+    axes.set_xlabel("episodes")
+    axes.set_ylabel("estimated value of the policy")
+    axes.set_title(str(result), fontsize=10)
+    axes.legend(frameon=False)
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    if path is not None:
+        figure.savefig(Path(path), dpi=150)
+    return figure

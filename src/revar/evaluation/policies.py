@@ -1,0 +1,165 @@
+"""Target policies in the forms that users have them in: tables, functions, trained models."""
+
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revar.environments.observations import Observations
+from revar.environments.opening import named_object
+from revar.errors import InputError
+from revar.model.arrays import FloatArray
+from revar.model.validation import checked_count, checked_share
+
+# From an observation to the probability of every action.
+ObservationPolicy = Callable[[Any], Any]
+
+
+class TargetPolicy:
+    """The target policy by state: asked once for every state, and remembered."""
+
+    def __init__(self, policy: Any, observations: Observations, actions: int) -> None:
+        self._ask = _asked(policy, observations, actions)
+        self._rows: dict[Hashable, FloatArray] = {}
+
+    def __call__(self, state: Any) -> FloatArray:
+        """The probabilities in a state, [A]; they are checked where they enter a collection."""
+        row = self._rows.get(state)
+        if row is None:
+            row = np.asarray(self._ask(state))
+            self._rows[state] = row
+        return row
+
+
+def uniform_policy(actions: int) -> ObservationPolicy:
+    """Every action equally often, whatever is observed."""
+    row = np.full(checked_count(actions, "actions"), 1.0 / actions)
+    return lambda _observation: row
+
+
+def epsilon_greedy(policy: Any, epsilon: float, actions: int) -> ObservationPolicy:
+    """The policy's best action with probability 1 - epsilon, otherwise any action.
+
+    `policy` maps an observation to an action's number, or to probabilities or values of all
+    actions, of which the largest is taken; or it is an array of them, one row for each
+    observation.
+    """
+    share = checked_share(epsilon, "epsilon")
+    count = checked_count(actions, "actions")
+    table = None if callable(policy) else np.asarray(policy, dtype=np.float64)
+
+    def probabilities(observation: Any) -> FloatArray:
+        found = policy(observation) if table is None else table[observation]
+        choice = np.asarray(found)
+        best = int(np.argmax(choice)) if choice.ndim == 1 and choice.size > 1 else int(choice)
+        if not 0 <= best < count:
+            raise InputError(f"the greedy action is {best}; there are {count} actions")
+        row = np.full(count, share / count)
+        row[best] += 1.0 - share
+        return row
+
+    return probabilities
+
+
+def policy_from_predictor(
+    model: Any, actions: int, *, epsilon: float = 0.0, deterministic: bool = True
+) -> ObservationPolicy:
+    """A trained model with `predict`, as Stable-Baselines3 has it, as a target policy.
+
+    `model.predict(observation, deterministic=True)` gives (action, state); the policy takes that
+    action, or any with probability epsilon. With deterministic=False the model's own action
+    probabilities are read from `model.policy.get_distribution(...)`.
+    """
+    if not callable(getattr(model, "predict", None)):
+        raise InputError(f"{type(model).__name__} has no method predict")
+    if not deterministic:
+        return lambda observation: _distribution(model, observation)
+
+    def choose(observation: Any) -> int:
+        action, _ = model.predict(observation, deterministic=True)
+        return int(np.asarray(action).ravel()[0])
+
+    return epsilon_greedy(choose, epsilon, actions)
+
+
+def _distribution(model: Any, observation: Any) -> FloatArray:
+    tensor, _ = model.policy.obs_to_tensor(observation)
+    chances = model.policy.get_distribution(tensor).distribution.probs
+    for method in ("detach", "cpu", "numpy"):  # a tensor's way to an array
+        chances = getattr(chances, method)() if hasattr(chances, method) else chances
+    row: FloatArray = np.asarray(chances, dtype=np.float64).ravel()
+    return np.asarray(row / row.sum())  # single precision sums to 1 only nearly
+
+
+def load_policy(name: str, epsilon: float | None = None, actions: int | None = None) -> Any:
+    """A policy by name: uniform, a .npy or .npz file, or module:function."""
+    policy: Any
+    if name == "uniform":
+        policy = name
+    elif Path(name).suffix in (".npy", ".npz"):
+        policy = _table_of(name)
+    elif ":" in name:
+        policy = named_object(name, "policy")
+    else:
+        raise InputError(
+            f"policy {name!r} is not known; give 'uniform', a .npy or .npz file, or "
+            f"'module:function'"
+        )
+    if epsilon is None:
+        return policy
+    if actions is None or isinstance(policy, str):
+        raise InputError("epsilon needs a policy that prefers an action")
+    if callable(getattr(policy, "predict", None)):
+        return policy_from_predictor(policy, actions, epsilon=epsilon)
+    return epsilon_greedy(policy, epsilon, actions)
+
+
+def _table_of(name: str) -> FloatArray:
+    try:
+        content = np.load(name, allow_pickle=False)
+    except FileNotFoundError:
+        raise InputError(f"{name}: no such file") from None
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"{name} holds no array ({error})") from None
+    if isinstance(content, np.ndarray):
+        return content
+    with content:
+        names = content.files
+        if "policy" not in names and len(names) != 1:
+            raise InputError(f"{name} has arrays {names}; the policy must be called 'policy'")
+        return np.asarray(content["policy" if "policy" in names else names[0]])
+
+
+def _asked(policy: Any, observations: Observations, actions: int) -> Callable[[Any], Any]:
+    if isinstance(policy, str | Path):
+        policy = load_policy(str(policy))
+    if isinstance(policy, str):
+        policy = uniform_policy(actions)
+    if callable(getattr(policy, "predict", None)):
+        policy = policy_from_predictor(policy, actions)
+    if callable(policy):
+        return _function(policy, observations)
+    try:
+        table = np.asarray(policy, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"policy is a {type(policy).__name__}: {error}") from None
+    wanted = (*observations.shape, actions)
+    if table.shape != wanted:
+        raise InputError(f"policy has shape {table.shape}; for these observations it is {wanted}")
+    return lambda state: table[observations.place(state)]
+
+
+def _function(policy: ObservationPolicy, observations: Observations) -> Callable[[Any], Any]:
+    def ask(state: Any) -> Any:
+        observation = observations.observation(state)
+        try:
+            return policy(observation)
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"the policy raised {type(error).__name__} at observation {observation!r}: {error}"
+            ) from error
+
+    return ask

@@ -1,0 +1,137 @@
+"""EvaluationResult: a policy's value, how sure of it one may be, and what it rests on."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf, isfinite, nan
+from pathlib import Path
+from typing import Any
+
+from revar.datasets.conditions import Conditions
+from revar.datasets.files import save_dataset
+from revar.estimators.comparison import Comparison, compare
+from revar.model.statistics import VisitStatistics
+from revar.model.task import Task
+from revar.model.trajectory import Dataset
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the evaluation said after so many episodes."""
+
+    episodes: int
+    value: float
+    standard_error: float
+    unvisited_probability: float
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationResult:
+    """What `evaluate` returns."""
+
+    value: float
+    standard_error: float
+    episodes: int  # collected now; those of a prior dataset are not among them
+    unvisited_probability: float  # target-policy episodes that meet a pair without data
+    dataset: Dataset  # the episodes collected now
+    statistics: VisitStatistics  # all that the value rests on
+    task: Task
+    strategy: str
+    seed: int
+    confidence: float
+    quantile: float  # the interval is value +- quantile * standard_error
+    looks: tuple[Look, ...]
+    stopped: str  # "budget", "half-width", "interrupted" or "error"
+    half_width_wanted: float | None = None
+    prior_episodes: int = 0
+    conditions: Conditions | None = None  # what resuming needs
+
+    @property
+    def half_width(self) -> float:
+        """Half the interval's length."""
+        return self.quantile * self.standard_error if isfinite(self.standard_error) else inf
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The confidence interval; it allows for looking more than once, where that was done."""
+        return self.value - self.half_width, self.value + self.half_width
+
+    @property
+    def complete(self) -> bool:
+        """Whether the evaluation ended as it was meant to."""
+        return self.stopped in ("budget", "half-width")
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """What on-policy collection would have given with as many episodes."""
+        return compare(self.task, self.statistics)
+
+    @property
+    def gain(self) -> float:
+        """How many times as many on-policy episodes would have been needed for this error."""
+        if self.standard_error == 0.0 or not isfinite(self.standard_error):
+            return nan
+        return (self.comparison.on_policy / self.standard_error) ** 2
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        text = (
+            f"value {self.value:.4g}, {self.confidence:.0%} interval [{low:.4g}, {high:.4g}] "
+            f"from {self.episodes:,} episode{'' if self.episodes == 1 else 's'}"
+        )
+        if self.prior_episodes:
+            text += f" and {self.prior_episodes:,} earlier ones"
+        if self.unvisited_probability > 0:
+            text += f"; {self.unvisited_probability:.2%} of the policy's episodes rest on no data"
+        if not self.complete:
+            text += f" ({self.stopped})"
+        return text
+
+    def table(self) -> str:
+        """The result in a few lines, with what on-policy collection would have given."""
+        low, high = self.interval
+        rows = [
+            ("value", f"{self.value:.6g}"),
+            ("standard error", f"{self.standard_error:.3g}"),
+            (f"{self.confidence:.0%} interval", f"[{low:.6g}, {high:.6g}]"),
+            ("episodes", f"{self.episodes:,}, {self._why()}"),
+            ("states met", f"{self.task.states:,}"),
+            ("without data", f"{self.unvisited_probability:.2%} of the policy's episodes"),
+            ("strategy", self.strategy),
+        ]
+        if self.prior_episodes:
+            rows.insert(4, ("earlier episodes", f"{self.prior_episodes:,}"))
+        if isfinite(self.gain):
+            rows += [
+                ("on-policy instead", f"standard error {self.comparison.on_policy:.3g}"),
+                ("mean return instead", f"standard error {self.comparison.monte_carlo:.3g}"),
+                ("bought", self._bought()),
+            ]
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+    def save(self, path: str | Path) -> None:
+        """Write the episodes (.npz or .parquet), so that the evaluation can be resumed."""
+        save_dataset(self.dataset, path, conditions=self.conditions)
+
+    def plot(self, path: Any = None) -> Any:
+        """The interval as it shrank, as a matplotlib figure; saved where a path is given."""
+        from revar.evaluation.plot import plot_result  # noqa: PLC0415 - needs matplotlib
+
+        return plot_result(self, path)
+
+    def _why(self) -> str:
+        if self.stopped == "half-width":
+            return f"enough for a half-width of {self.half_width_wanted:g}"
+        if self.stopped == "budget":
+            if self.half_width_wanted is not None and self.half_width > self.half_width_wanted:
+                return f"not enough for a half-width of {self.half_width_wanted:g}"
+            return "the whole budget"
+        return self.stopped
+
+    def _bought(self) -> str:
+        gain = self.gain
+        if gain >= 1.05:
+            return f"on-policy would need {gain:.2f} times as many episodes for this error"
+        if gain > 0.95:
+            return "nothing: on-policy would have given the same error"
+        return f"less than nothing: on-policy would need {gain:.2f} times as many episodes"

@@ -1,0 +1,178 @@
+"""An evaluation under way: episodes, looks, and what is saved and returned when it stops."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from revar.collection import Collection
+from revar.datasets.conditions import Conditions
+from revar.datasets.files import save_dataset
+from revar.errors import InputError
+from revar.evaluation.players import Player, Stopped, VectorPlayer
+from revar.evaluation.policies import TargetPolicy
+from revar.evaluation.result import EvaluationResult, Look
+from revar.model.trajectory import Dataset
+
+Progress = Callable[[int, int], None]
+# A narrow interval is not believed while more of the policy's episodes than this rest on no data.
+MOST_UNVISITED = 0.01
+
+
+class EvaluationError(InputError):
+    """What stopped an evaluation; `result` holds what the complete episodes give, if any."""
+
+    def __init__(self, message: str, result: EvaluationResult | None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+@dataclass
+class Run:
+    """What is asked for, what is there, and where the next episode comes from."""
+
+    collection: Collection
+    player: Player | VectorPlayer
+    target: TargetPolicy
+    conditions: Conditions
+    times: list[int]  # of looks to come
+    quantile: float
+    confidence: float
+    half_width: float | None
+    prior: Dataset | None
+    path: Path | None
+    looks: list[Look] = field(default_factory=list)
+    stored: Dataset | None = None  # episodes to be repeated before new ones are played
+    stored_generators: tuple[str, ...] | None = None
+
+    def take_over(self, stored: Dataset, earlier: Conditions) -> None:
+        """Go on where an earlier run stopped; everything but the budget must be the same."""
+        for name in (
+            "environment",
+            "strategy",
+            "horizon",
+            "discount",
+            "seed",
+            "environments",
+            "prior_episodes",
+        ):
+            before, now = getattr(earlier, name), getattr(self.conditions, name)
+            if before != now:
+                raise InputError(f"the file was collected with {name} = {before}; now it is {now}")
+        self.stored = stored.head(min(earlier.resumable, self.conditions.episodes))
+        self.stored_generators = earlier.generators
+
+    def to_the_end(self, report: Progress | None) -> EvaluationResult:
+        """Play until the budget is spent, the interval is narrow, or something happens."""
+        stopped, sentence = "budget", ""
+        position = self._position()
+        budget = self.conditions.episodes
+        try:
+            self._repeat_stored()
+            position = self._position()
+            while self.collection.finished < budget and not self._narrow_enough():
+                number = self.collection.finished
+                self.player.play(self.collection, number, budget - number)
+                position = self._position()
+                self._look()
+                if report is not None:
+                    report(self.collection.finished, budget)
+            if self.collection.finished < budget:
+                stopped = "half-width"
+        except (Stopped, KeyboardInterrupt):
+            stopped = "interrupted"
+        except InputError as error:
+            stopped, sentence = "error", str(error)
+        dataset = self.collection.dataset
+        if self.path is not None and (len(dataset) > 0 or self.stored is None):
+            save_dataset(dataset, self.path, conditions=position)
+        enough = len(dataset) + self.collection.prior_episodes > 0
+        result = self._result(dataset, stopped, position) if enough else None
+        if sentence:
+            raise EvaluationError(f"episode {len(dataset)}: {sentence}", result)
+        if result is None:
+            raise EvaluationError("stopped before the first episode was complete", None)
+        return result
+
+    def _position(self) -> Conditions:
+        """The conditions, with what is needed to go on from here."""
+        return msgspec.structs.replace(
+            self.conditions,
+            resumable=self.collection.finished,
+            generators=self.player.generators(),
+        )
+
+    def _repeat_stored(self) -> None:
+        """Repeat what was played before, with the same looks at the same times."""
+        if self.stored is None or len(self.stored) == 0:
+            return
+        if not self.stored_generators:
+            raise InputError(
+                "the environment's random stream is not known, so that the run cannot be resumed; "
+                "give the file as prior instead"
+            )
+        width = self.player.width
+        for first in range(0, len(self.stored), width):
+            part = self.stored.part(first, min(first + width, len(self.stored)))
+            self.collection.fold(part, self.target, width=width)
+            self._look()
+        self.player.restore(self.stored_generators)
+
+    def _look(self) -> None:
+        finished = self.collection.finished
+        if self.times and finished >= self.times[0]:
+            self.times = [time for time in self.times if time > finished]
+            estimate = self.collection.estimate()
+            self.looks.append(
+                Look(
+                    finished,
+                    estimate.value,
+                    estimate.standard_error,
+                    estimate.unvisited_probability,
+                )
+            )
+
+    def _narrow_enough(self) -> bool:
+        if self.half_width is None or not self.looks:
+            return False
+        last = self.looks[-1]
+        narrow = self.quantile * last.standard_error <= self.half_width
+        return narrow and last.unvisited_probability <= MOST_UNVISITED
+
+    def _result(self, dataset: Dataset, stopped: str, position: Conditions) -> EvaluationResult:
+        collection = self.collection
+        if stopped in ("interrupted", "error"):
+            # Steps of an episode that was not finished do not count.
+            collection = Collection(
+                "on-policy",
+                horizon=collection.horizon,
+                discount=collection.discount,
+                actions=collection.actions,
+            )
+            for part in (self.prior, dataset):
+                if part is not None and len(part) > 0:
+                    collection.absorb(part, self.target)
+        estimate = collection.estimate(self.confidence)
+        last = Look(
+            len(dataset), estimate.value, estimate.standard_error, estimate.unvisited_probability
+        )
+        looks = [look for look in self.looks if look.episodes < len(dataset)]
+        return EvaluationResult(
+            value=estimate.value,
+            standard_error=estimate.standard_error,
+            episodes=len(dataset),
+            unvisited_probability=estimate.unvisited_probability,
+            dataset=dataset,
+            statistics=collection.statistics,
+            task=collection.task,
+            strategy=self.collection.strategy.id,
+            seed=self.collection.seed,
+            confidence=self.confidence,
+            quantile=self.quantile,
+            looks=(*looks, last),
+            stopped=stopped,
+            half_width_wanted=self.half_width,
+            prior_episodes=self.collection.prior_episodes,
+            conditions=position,
+        )

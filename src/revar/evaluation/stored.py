@@ -1,0 +1,102 @@
+"""A policy's value from stored episodes alone; several policies may be judged by one dataset."""
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revar.collection import Collection
+from revar.datasets.files import load_dataset
+from revar.environments.bins import Bins
+from revar.errors import InputError
+from revar.evaluation.evaluate import target_for
+from revar.evaluation.looks import quantile
+from revar.evaluation.policies import load_policy
+from revar.evaluation.result import EvaluationResult, Look
+from revar.model.trajectory import Dataset
+
+
+def evaluate_data(
+    dataset: Dataset | str | Path,
+    policy: Any,
+    *,
+    horizon: int,
+    discount: float = 1.0,
+    confidence: float = 0.95,
+    env: Any = None,
+    bins: Bins | None = None,
+) -> EvaluationResult:
+    """The value of `policy` by certainty equivalence, whatever behavior collected the episodes.
+
+    With `env` the policy is given as in `evaluate`. Without, a function is asked with the states'
+    labels, and an array is looked up by them.
+    """
+    data = load_dataset(dataset) if isinstance(dataset, str | Path) else dataset
+    collection = folded(data, policy, horizon, discount, env, bins)
+    estimate = collection.estimate(confidence)
+    return EvaluationResult(
+        value=estimate.value,
+        standard_error=estimate.standard_error,
+        episodes=len(data),
+        unvisited_probability=estimate.unvisited_probability,
+        dataset=data,
+        statistics=collection.statistics,
+        task=collection.task,
+        strategy="stored data",
+        seed=collection.seed,
+        confidence=confidence,
+        quantile=quantile(confidence),
+        looks=(
+            Look(
+                len(data),
+                estimate.value,
+                estimate.standard_error,
+                estimate.unvisited_probability,
+            ),
+        ),
+        stopped="budget",
+    )
+
+
+def folded(
+    data: Dataset, policy: Any, horizon: int, discount: float, env: Any, bins: Bins | None
+) -> Collection:
+    """A collection that has learned from stored episodes and knows the policy in their states."""
+    if len(data) == 0:
+        raise InputError("the dataset has no episodes")
+    target = target_by_label(policy, data) if env is None else target_for(env, policy, bins)
+    first = np.asarray(target(_label(data, int(data.states[0]))))
+    collection = Collection(
+        "on-policy", horizon=horizon, discount=discount, actions=max(first.size, 1), seed=0
+    )
+    if data.actions.max() >= first.size:
+        raise InputError(
+            f"action {data.actions.max()} in the data; the policy has {first.size} actions"
+        )
+    collection.absorb(data, target)
+    return collection
+
+
+def target_by_label(policy: Any, data: Dataset) -> Any:
+    """The policy as a function of a state's label."""
+    if isinstance(policy, str | Path):
+        policy = load_policy(str(policy))
+    if isinstance(policy, str):
+        row = np.full(1 + int(data.actions.max()), 1.0 / (1 + int(data.actions.max())))
+        return lambda _label: row
+    if callable(policy):
+        return policy
+    table = np.asarray(policy, dtype=np.float64)
+
+    def look_up(label: Any) -> Any:
+        try:
+            return table[label]
+        except IndexError:
+            raise InputError(f"the policy of shape {table.shape} has no state {label!r}") from None
+
+    return look_up
+
+
+def _label(data: Dataset, state: int) -> Hashable:
+    return state if data.labels is None else data.labels[state]

@@ -1,0 +1,61 @@
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from revar import Bins
+from revar.environments.observations import observations_of
+from revar.errors import InputError
+
+SPACES = [
+    spaces.Discrete(5),
+    spaces.Discrete(5, start=-2),
+    spaces.MultiDiscrete([3, 4]),
+    spaces.MultiDiscrete([3, 4], start=[1, -1]),
+    spaces.MultiDiscrete(np.array([[3, 4], [2, 2]])),
+    spaces.MultiBinary(3),
+    spaces.Tuple([spaces.Discrete(3), spaces.Discrete(2)]),
+    spaces.Dict({"b": spaces.Discrete(3), "a": spaces.MultiDiscrete([2, 2])}),
+    spaces.Tuple([spaces.Dict({"x": spaces.Discrete(2)}), spaces.Tuple([spaces.Discrete(3)])]),
+]
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_states_tell_observations_apart_and_lead_back(space: spaces.Space[object]) -> None:
+    observations = observations_of(space)
+    space.seed(0)
+    table = np.zeros(observations.shape)
+    met = {}
+    for _ in range(200):
+        seen = space.sample()
+        key = observations.key(seen)
+        back = observations.observation(key)
+        assert space.contains(back) or isinstance(space, spaces.Discrete)
+        assert observations.key(back) == key
+        met[key] = observations.place(key)
+        table[met[key]] = 1
+    assert len(set(met.values())) == len(met) == table.sum()
+
+
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "Blackjack-v1", "Taxi-v4"])
+def test_observations_of_real_environments(name: str) -> None:
+    env = gymnasium.make(name)
+    observations = observations_of(env.observation_space)
+    seen, _ = env.reset(seed=0)
+    assert hash(observations.key(seen)) is not None
+    assert env.observation_space.contains(observations.observation(observations.key(seen)))
+
+
+def test_continuous_observations_need_bins() -> None:
+    box = spaces.Box(-1, 1, (2,))
+    with pytest.raises(InputError, match=r"which is continuous; .* bins=revar.Bins"):
+        observations_of(box)
+    observations = observations_of(box, Bins([[0.0], [0.5]]))
+    assert observations.key(np.array([0.1, 0.1])) == (1, 0)
+    assert box.contains(observations.observation((1, 0)))
+    with pytest.raises(InputError, match="observations have 2 numbers; bins are given for 1"):
+        observations_of(box, Bins([[0.0]]))
+    with pytest.raises(InputError, match="not a Box"):
+        observations_of(spaces.Discrete(2), Bins([[0.0]]))
+    with pytest.raises(InputError, match="they must be Discrete"):
+        observations_of(spaces.Text(4))

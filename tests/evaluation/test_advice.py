@@ -1,0 +1,91 @@
+"""Advice from pilots, against exact numbers of known models."""
+
+import numpy as np
+import pytest
+
+import revar
+from revar.errors import InputError
+from revar.evaluation.resampling import Resampler
+from revar.model.statistics import VisitStatistics
+
+Z = 1.959964
+
+
+def test_resampling_every_episode_once_gives_the_statistics() -> None:
+    grid = revar.find_problem("gridworld")
+    data = revar.simulate(
+        grid.mdp, grid.policy, "uniform", episodes=40, runs=1, keep_episodes=True
+    ).datasets[0]
+    statistics = VisitStatistics(16, 4)
+    statistics.record_many(data)
+    task = revar.Task(grid.policy, 12)
+    expected, found = statistics.observed(16), Resampler(data, task).counted(np.ones(40, int))
+    for name in ("visits", "outcome_count", "initial_count"):
+        assert np.array_equal(getattr(expected, name), getattr(found, name))
+    for name in ("reward_mean", "reward_squares", "outcome_reward_mean"):
+        assert np.allclose(getattr(expected, name), getattr(found, name))
+    for one, other in zip(expected.outcomes, found.outcomes, strict=True):
+        assert np.allclose(one, other)
+
+
+@pytest.mark.parametrize("problem_id", ["gridworld", "tree"])
+def test_the_numbers_of_large_pilots_are_the_exact_ones(problem_id: str) -> None:
+    problem = revar.find_problem(problem_id)
+    mdp, policy = problem.mdp, problem.policy
+    exact = [
+        (Z / 0.1) ** 2 * variance
+        for variance in (
+            revar.estimation_variance(mdp, policy, policy),
+            revar.optimal_flow(mdp, policy).limit,
+        )
+    ]
+    covered = np.zeros(2)
+    runs = 8
+    pilots = revar.simulate(
+        mdp, policy, "on-policy", episodes=1000, runs=runs, seed=2, keep_episodes=True
+    ).datasets
+    for data in pilots:
+        advice = revar.advise(
+            data, policy, half_width=0.1, horizon=mdp.horizon, discount=mdp.discount
+        )
+        for i, need in enumerate((advice.on_policy, advice.flow)):
+            assert need.low <= need.episodes <= need.high
+            assert need.episodes == pytest.approx(exact[i], rel=0.6)
+            covered[i] += need.low <= exact[i] <= need.high
+    assert np.all(covered >= runs - 3)
+
+
+def test_advice_needs_as_many_episodes_as_a_run_then_takes() -> None:
+    """The advised number of flow's episodes gives about the wanted half-width."""
+    lake = revar.from_gymnasium("FrozenLake-v1", discount=0.99)
+    advice = revar.advise("FrozenLake-v1", "uniform", half_width=0.004, pilot=2000, discount=0.99)
+    result = revar.simulate(
+        lake,
+        np.full((16, 4), 0.25),
+        "flow",
+        episodes=advice.flow.episodes,
+        runs=50,
+        checkpoints=[advice.flow.episodes],
+    )
+    assert Z * np.median(result.standard_errors) == pytest.approx(0.004, rel=0.35)
+    assert advice.gain > 1.5
+    assert "of the episodes that on-policy needs here" in advice.sentence
+    assert str(advice).count("\n") >= 3
+
+
+def test_on_policy_that_cannot_be_improved_is_called_so() -> None:
+    """One action: nothing to choose."""
+    mdp = revar.TabularMDP(np.zeros((1, 1, 1)), [[0.0]], [[1.0]], [1.0], horizon=1)
+    advice = revar.advise(mdp, [[1.0]], half_width=0.1, pilot=300, seed=0)
+    assert advice.sentence == "on-policy is already within 0% of optimal here"
+    assert advice.on_policy.episodes == pytest.approx((Z / 0.1) ** 2, rel=0.3)
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(InputError, match="half_width is 0"):
+        revar.advise("FrozenLake-v1", "uniform", half_width=0)
+    data = revar.evaluate("FrozenLake-v1", "uniform", episodes=3, seed=0).dataset
+    with pytest.raises(InputError, match="needs horizon"):
+        revar.advise(data, "uniform", half_width=0.1)
+    with pytest.raises(InputError, match="no state"):
+        revar.advise(data, [[0.25] * 4], half_width=0.1, horizon=100)

@@ -1,0 +1,39 @@
+import numpy as np
+import pytest
+
+from revar.evaluation.looks import look_times, quantile
+
+
+@pytest.mark.parametrize(
+    ("confidence", "looks", "published"),
+    [
+        (0.95, 1, 1.960),
+        (0.95, 2, 2.178),
+        (0.95, 3, 2.289),
+        (0.95, 5, 2.413),
+        (0.95, 10, 2.555),
+        (0.99, 2, 2.772),
+        (0.99, 5, 2.986),
+    ],
+)
+def test_equally_spaced_looks_give_pococks_constants(
+    confidence: float, looks: int, published: float
+) -> None:
+    """Table 1 of Pocock 1977, and the normal quantile for a single look."""
+    assert quantile(confidence, list(range(1, looks + 1))) == pytest.approx(published, abs=5e-4)
+
+
+def test_geometric_looks_hold_together_in_a_simulation() -> None:
+    looks = look_times(5000)
+    assert looks == [100, 200, 400, 800, 1600, 3200, 5000]
+    rng = np.random.default_rng(0)
+    steps = rng.normal(size=(200_000, len(looks))) * np.sqrt(np.diff([0, *looks]))
+    paths = np.cumsum(steps, axis=1) / np.sqrt(looks)
+    inside = np.mean(np.all(np.abs(paths) < quantile(0.95, looks), axis=1))
+    assert inside == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 200_000))
+
+
+def test_few_episodes_have_one_look() -> None:
+    assert look_times(100) == [100]
+    assert look_times(7) == [7]
+    assert quantile(0.95, [7]) == quantile(0.95) == pytest.approx(1.959964, abs=1e-6)
