@@ -133,6 +133,18 @@ def test_a_late_episode_that_finishes_uses_its_place(clock: Clock) -> None:
         other.act("s")
 
 
+def test_an_expired_episode_that_is_finished_takes_a_free_place(clock: Clock) -> None:
+    campaign = two_steps(clock, episodes=2)
+    early, _ = campaign.start_episode(), campaign.start_episode()
+    early.act("s")
+    early.reward(1.0, "s")
+    clock.time += 11
+    campaign.start_episode()  # both leases ran out; one place is free
+    early.finish()
+    status = campaign.status()
+    assert (status.finished, status.late, status.leased, status.free) == (1, 0, 1, 0)
+
+
 def test_an_abandoned_episode_frees_its_place_at_once(clock: Clock) -> None:
     campaign = two_steps(clock, episodes=1)
     episode = campaign.start_episode()

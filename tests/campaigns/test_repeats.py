@@ -71,6 +71,18 @@ def test_repeats_in_one_batch_take_effect_once(campaign: Campaign) -> None:
     assert (campaign.status().steps, campaign.status().finished) == (1, 1)
 
 
+def test_an_act_repeated_beside_the_end_of_its_episode(campaign: Campaign) -> None:
+    """Both in one commit: the act is answered by what was known when it was asked."""
+    episode = campaign.start_episode("x")
+    action = episode.act("a")
+    again, ended, start = campaign.execute(
+        [Act("x", 0, b'"a"'), Reward("x", 0, 1.0, None), Start("y")]
+    )
+    assert getattr(again, "action", None) == action
+    assert getattr(ended, "over", None) is True
+    assert getattr(start, "repeated", None) is False
+
+
 def test_the_reward_of_the_last_action_is_taken_after_finish(campaign: Campaign) -> None:
     episode = campaign.start_episode()
     episode.act("a")

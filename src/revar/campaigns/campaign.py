@@ -16,7 +16,7 @@ from revar.campaigns.commands import (
     checked_episode_id,
     new_episode_id,
 )
-from revar.campaigns.definition import Definition, StrategyRecord, checked_name, defined
+from revar.campaigns.definition import LEASE, Definition, StrategyRecord, checked_name, defined
 from revar.campaigns.desk import Reply, proposed, replied
 from revar.campaigns.episode import Episode
 from revar.campaigns.events import Event, decoded, encoded
@@ -73,7 +73,7 @@ class Campaign:
         episodes: int,
         strategy: str | Strategy | StrategyRecord = "flow",
         seed: int | None = None,
-        lease: float = 900.0,
+        lease: float = LEASE,
     ) -> "Campaign":
         """A new campaign.
 
@@ -192,27 +192,35 @@ class Campaign:
         with self._lock:
             self._read_on(None)
             events: list[Event] = []
-            answers: list[tuple[Verdict, int | None]] = []
-            for command in commands:
+            carried: dict[int, int] = {}  # place of an event -> of the command it carries out
+            replies: list[Reply] = [None] * len(commands)
+            for place, command in enumerate(commands):
                 needed, verdict = proposed(self._state, command, self.storage.now)
                 events += needed
-                answers.append((verdict, len(events) - 1 if needed else None))
-            verdicts = self._append(events) if events else []
-            return [
-                replied(
-                    self._state,
-                    command,
-                    verdict if at is None else verdicts[at],
-                    self.storage.now,
-                )
-                for command, (verdict, at) in zip(commands, answers, strict=True)
-            ]
+                if needed:
+                    carried[len(events) - 1] = place
+                else:
+                    replies[place] = replied(self._state, command, verdict, self.storage.now)
+
+            def answer(number: int, verdict: Verdict) -> None:
+                """At once: an event further on may end what this one asked about."""
+                if number in carried:
+                    command = commands[carried[number]]
+                    reply = replied(self._state, command, verdict, self.storage.now)
+                    replies[carried[number]] = reply
+
+            if events:
+                self._append(events, answer)
+            return replies
 
     def add(self, events: Sequence[Event]) -> list[Verdict]:
         """Append events as they are; what became of each."""
         with self._lock:
             self._read_on(None)
-            return self._append(list(events)) if events else []
+            verdicts: list[Verdict] = []
+            if events:
+                self._append(events, lambda _, verdict: verdicts.append(verdict))
+            return verdicts
 
     def look(self, reader: Callable[[CampaignState, float], Seen]) -> Seen:
         """What `reader` makes of the state as it is now; nobody else changes it meanwhile."""
@@ -226,17 +234,15 @@ class Campaign:
             raise reply
         return reply
 
-    def _append(self, events: list[Event]) -> list[Verdict]:
-        """Append the events, fold the log up to them, and return what became of each."""
+    def _append(self, events: Sequence[Event], judged: Callable[[int, Verdict], None]) -> None:
+        """Append the events and fold the log up to them; `judged` hears what became of each."""
         added = self.storage.append(self.id, [encoded(event) for event in events])
         first = added.position - len(events) + 1
         if self._state.position < first - 1:
             self._read_on(first - 1)  # others were quicker
-        verdicts = [
-            self._state.apply(first + i, added.time, event) for i, event in enumerate(events)
-        ]
+        for number, event in enumerate(events):
+            judged(number, self._state.apply(first + number, added.time, event))
         self._keep_snapshot()
-        return verdicts
 
     def _read_on(self, until: int | None) -> None:
         """Fold events up to a position, or to the end of the log."""

@@ -130,8 +130,7 @@ class Ledger:
         chosen = record.waiting
         if chosen is None:
             raise AssertionError(f"episode {record.id} was not waiting for a reward")
-        if not record.over:
-            self._lease_again(record)
+        self._lease_again(record)
         record.done.append(chosen)
         record.waiting = None
         record.steps += 1
@@ -147,6 +146,7 @@ class Ledger:
     def _finish(self, record: EpisodeRecord) -> None:
         record.over = True
         if record.steps > 0:
+            self._lease_again(record)
             self._count_finished(record)
         else:
             self.leases.pop(record.id, None)
