@@ -16,8 +16,8 @@ HEAD = """# Results
 
 Every figure and number on this page was computed from stored results by `revar report`; the command
 before each section gives the results again. K·MSE is the mean squared error times the number of
-episodes K; the limit is its smallest possible value for large K, whatever collects. Tables of more than
-a hundred rows are in the reports alone.
+episodes K; the limit is its smallest possible value for large K, whatever collects. Tables of more
+than a hundred rows are in the reports alone.
 [Experiments](experiments.md) says how they are declared, run and stored.
 """
 
