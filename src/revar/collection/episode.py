@@ -1,6 +1,7 @@
 """One episode of a collection, step by step: act, observe, finish."""
 
 from collections.abc import Hashable
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,7 +95,7 @@ class Episode:
         collection = self._collection
         if self._action is None or self._state is None:
             raise InputError(f"episode {self.number} has taken no action that can be observed")
-        if not np.isfinite(reward):
+        if not isfinite(reward):
             raise InputError(
                 f"the reward of action {self._action} in state "
                 f"{collection.states[self._state]!r} is {reward}; it must be finite"

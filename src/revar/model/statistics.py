@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -144,7 +145,7 @@ class VisitStatistics:
             raise InputError(f"a step from state {state} to {successor}; states count from 0")
         if not 0 <= action < self.actions:
             raise InputError(f"action {action} in state {state}; there are {self.actions} actions")
-        if not np.isfinite(reward):
+        if not isfinite(reward):
             raise InputError(f"the reward of state {state}, action {action} is {reward}")
         self._ensure_states(max(state, successor) + 1)
         slot = self._slot(state * self.actions + action, successor)
