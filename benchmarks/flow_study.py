@@ -46,12 +46,12 @@ ADAPTIVE_BUDGETS = (20, 50, 100, 200, 500, 1000)
 LAST_BUDGET = 5000
 VARIANTS: dict[str, str | Strategy] = {
     "as it is": Flow(),
-    "no variance bonus": Flow(tuning=Tuning(variance_bonus=0.0)),
-    "bonus x 2": Flow(tuning=Tuning(variance_bonus=2.0)),
+    "no bonus": Flow(tuning=Tuning(bonus=0.0)),
+    "bonus x 2": Flow(tuning=Tuning(bonus=2.0)),
     "weaker prior (2 visits)": Flow(tuning=Tuning(prior_visits=2.0)),
     "stronger prior (8 visits)": Flow(tuning=Tuning(prior_visits=8.0)),
-    "no unseen outcomes": Flow(tuning=Tuning(unseen_outcomes=0.0)),
-    "unseen outcomes x 8": Flow(tuning=Tuning(unseen_outcomes=4.0)),
+    "no unseen outcomes": Flow(tuning=Tuning(novelty=0.0)),
+    "unseen outcomes x 4": Flow(tuning=Tuning(novelty=4.0)),
     "one first visit": Flow(tuning=Tuning(first_visits=1.0)),
     "three first visits": Flow(tuning=Tuning(first_visits=3.0)),
     "re-plans at factor 1.3": Flow(tuning=Tuning(growth=1.3)),

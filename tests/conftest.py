@@ -1,7 +1,52 @@
 """Settings that all tests share."""
 
+import uuid
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
+
+from tests import browser as browsers
+from tests import postgres
 
 # Compilation on first use is slow, so no deadline; derandomized, so that a run can be repeated.
 settings.register_profile("revar", deadline=None, derandomize=True, database=None)
 settings.load_profile("revar")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """A PostgreSQL server for the session, on loopback."""
+    programs = postgres.binaries()
+    if programs is None:
+        postgres.skip_outside_ci("there is no PostgreSQL server on this machine")
+        return
+    with postgres.server(programs) as address:
+        yield address
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """A new database of that server."""
+    with postgres.database(postgres_server, f"test_{uuid.uuid4().hex[:12]}") as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[browsers.Browser]:
+    """A browser for the session."""
+    found = browsers.programs()
+    if found is None:
+        postgres.skip_outside_ci("there is no chromium with its driver on this machine")
+        return
+    with browsers.browsing(*found) as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(chromium: browsers.Browser) -> Iterator[browsers.Browser]:
+    """That browser; a page that complains in the console fails the test."""
+    chromium.problems()
+    yield chromium
+    assert chromium.problems() == []
+    chromium.driver.delete_all_cookies()

@@ -27,10 +27,20 @@ def test_importing_costs_at_most_twice_what_numpy_and_scipy_cost() -> None:
     assert best_time("import revar") <= 2 * yardstick
 
 
-HEAVY = ("numba", "scipy.stats", "matplotlib", "plotly", "gymnasium")
+HEAVY = ("numba", "scipy.stats", "matplotlib", "plotly", "pyarrow", "jinja2", "gymnasium", "ray")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"], ["list", "--help"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["compare", "--help"],
+        ["demo", "--help"],
+        ["list", "--help"],
+        ["report", "--help"],
+        ["reproduce", "--help"],
+    ],
+)
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     loaded = run(
         f"import sys\n"

@@ -12,6 +12,10 @@ class MissingExtraError(ImportError):
     """An optional dependency is not installed: names the pip command that installs it."""
 
 
+class RefusedError(RuntimeError):
+    """What is asked for cannot be done as things stand: says what stands in the way."""
+
+
 def require_extra(module: str, extra: str) -> ModuleType:
     """Import an optional module, or say which extra of the distribution brings it."""
     try:

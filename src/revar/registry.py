@@ -63,7 +63,9 @@ class Registry(Generic[Item]):
                 raise InputError(f"{self.kind} {item_id!r} has no option {name!r}; {hint}")
         try:
             return item(**options)
-        except TypeError as error:
+        except InputError:
+            raise
+        except (TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise InputError(
                 f"{self.kind} {item_id!r} cannot be built with {dict(options)!r}: {error}"
             ) from error

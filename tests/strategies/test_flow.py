@@ -12,6 +12,7 @@ from revar import (
     VisitStatistics,
     estimation_variance,
     occupancy,
+    one_step_costs,
     optimal_flow,
     policy_value,
     simulate,
@@ -22,10 +23,13 @@ from revar.engine.result import SimulationResult
 from revar.engine.world import World
 from revar.errors import InputError
 from revar.estimators import CertaintyEquivalence
+from revar.model.arrays import Layers
+from revar.model.reachability import expand
 from revar.model.trajectory import ENDED
 from revar.problems import Problem, problems
 from revar.strategies import Flow, FlowOracle, ReducedVariance, Selection, Strategy
-from revar.strategies.flow import STUDIED, plan_times
+from revar.strategies.flow import STUDIED, _estimated_costs, plan_times
+from revar.strategies.rule import Question, Seen
 from revar.testing.expectations import expect_same_results
 from revar.testing.samples import crossroads
 from tests.strategies.flow_problems import PROBLEMS
@@ -346,6 +350,26 @@ def lake() -> Problem:
     mdp = TabularMDP(transitions, rewards, 0.0, start, 30, reward_law="deterministic")
     toward_goal = np.tile([0.1, 0.4, 0.4, 0.1], (16, 1))
     return Problem("lake", mdp, toward_goal)
+
+
+def test_costs_keep_the_covariance_of_reward_and_successor() -> None:
+    # Next to the goal a step pays 1 and ends, or leads on to a value not much below 1: the two
+    # parts of its variance cancel nearly, and would be several times the whole one by one.
+    problem = problems.find("frozenlake")(epsilon=0.2)
+    statistics = collected(problem, 3000)
+    task = Task.of(problem.mdp, problem.policy, episodes=4000).without_model()
+    observed = statistics.observed(task.states)
+    question = Question.of(task, observed, 4000)
+    reachable = question.policy > 0
+    layers = Layers(*expand(observed.outcomes, question.initial, reachable, question.horizon))
+    plain = STUDIED._replace(bonus=0.0, novelty=0.0)
+    estimated = _estimated_costs(
+        question, observed.outcomes, layers, Seen.of(observed), False, plain, 3000
+    )
+    exact = one_step_costs(problem.mdp, problem.policy)
+    tried = (statistics.visits >= 400) & (exact > 0)
+    assert tried[14].any()
+    np.testing.assert_allclose(estimated[tried], exact[tried], rtol=0.35)
 
 
 def test_rewards_that_the_successor_decides() -> None:

@@ -1,5 +1,6 @@
 """`revar compare`: any strategies and estimators on any problems."""
 
+import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,6 +94,7 @@ def compare(
                 seed=seed,
                 quick=False,
                 engine=player,
+                kept=False,
             )
         page = None
     else:
@@ -144,16 +146,16 @@ def _declared(
             if each not in fitting
         ]
         chosen.append(StrategyChoice(id=choice.id, options=choice.options, estimators=fitting))
-    command = " ".join(
-        [
-            "revar compare",
-            *(f"--problem {each}" for each in problems),
-            *(f"--strategy {each}" for each in strategies),
-            *(f"--estimator {each}" for each in estimators),
-            *(f"--episodes {each}" for each in budgets),
-            f"--runs {runs}",
-        ]
-    )
+    command = ["revar", "compare"]
+    for option, given in (
+        ("--problem", problems),
+        ("--strategy", strategies),
+        ("--estimator", estimators),
+        ("--episodes", budgets),
+    ):
+        for each in given:
+            command += [option, str(each)]
+    command += ["--runs", str(runs)]
     experiment = Experiment(
         name="compare",
         title="Comparison",
@@ -165,6 +167,6 @@ def _declared(
         answer="order",
         figures=("mse-curves", "scaled-curves"),
         tables=("errors", "exact"),
-        command=command,
+        command=shlex.join(command),
     )
     return checked(experiment), left_out

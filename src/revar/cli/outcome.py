@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from revar.experiments.engines import Engine
     from revar.experiments.results import Results
     from revar.experiments.specification import Experiment
-    from revar.reports.tables import Table
 
 
 def run_stored(
@@ -21,8 +20,12 @@ def run_stored(
     seed: int,
     quick: bool,
     engine: "Engine | None" = None,
+    kept: bool = True,
 ) -> "Results":
-    """Run an experiment under a progress bar; an interrupt says how to go on, and leaves."""
+    """Run an experiment under a progress bar; an interrupt says how to go on, and leaves.
+
+    `kept` tells whether the directory outlives the command.
+    """
     import revar
     from revar.experiments.runner import run_experiment
 
@@ -37,11 +40,11 @@ def run_stored(
                 progress=progress,
             )
     except KeyboardInterrupt:
-        click.echo(
-            f"Stopped. What is finished of {experiment.name!r} is stored in {directory}; the same "
-            f"command goes on from there.",
-            err=True,
+        where = (
+            f" What is finished of {experiment.name!r} is stored in {directory}; the same command "
+            f"goes on from there."
         )
+        click.echo("Stopped." + (where if kept else ""), err=True)
         raise SystemExit(130) from None
 
 
@@ -69,17 +72,19 @@ def show(results: "Results", *, first_only: bool = False) -> None:
     """Print the answer and the tables, of several the short ones."""
     from rich.console import Console
 
+    from revar.cli.terminal import terminal_tables
     from revar.reports.answers import answer_of
     from revar.reports.tables import tables_of
 
     console = Console()
-    console.print(f"[bold]{results.experiment.title}[/bold]")
+    console.print(results.experiment.title, style="bold", markup=False, highlight=False)
     for sentence in answer_of(results):
-        console.print(f"  {sentence}", highlight=False)
+        console.print(f"  {sentence}", markup=False, highlight=False)
     tables = tables_of(results)
     for place, table in enumerate(tables[:1] if first_only else tables):
         if place == 0 or len(table.rows) <= MOST_ROWS:
-            console.print(_rich(table))
+            for part in terminal_tables(table, console.width):
+                console.print(part)
 
 
 def json_of(results: "Results") -> dict[str, Any]:
@@ -122,34 +127,6 @@ def echo_json(content: Any) -> None:
 def _finite(number: float) -> float | None:
     """JSON has neither NaN nor infinity."""
     return float(number) if isfinite(number) else None
-
-
-def _rich(table: "Table") -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
-    from rich.table import Table as RichTable
-
-    shown = RichTable(
-        title=table.title,
-        title_justify="left",
-        caption=table.note,
-        caption_justify="left",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=True,
-    )
-    for place, heading in enumerate(table.headings):
-        word = place < table.words
-        shown.add_column(
-            heading,
-            justify="left" if word else "right",
-            overflow="fold",
-            no_wrap=not word,
-            min_width=min(10, max(len(row[place]) for row in table.rows)) if word else None,
-        )
-    for row in table.rows:
-        shown.add_row(*(escape(cell) for cell in row))
-    return shown
 
 
 def _load_report_extras() -> None:

@@ -26,6 +26,7 @@ class Episode:
         self.over = False  # ended by itself, cut by the horizon, or finished
         self.terminated = False
         self.finished = False
+        self.draws = 0  # random numbers that `repeat` was told of
         self._collection = collection
         self._rng = rng
         self._standing: StandingPlan | None = None
@@ -48,28 +49,46 @@ class Episode:
 
         `probabilities` [A] are the target policy's in that state.
         """
-        collection = self._collection
         number, standing = self._enter(state, probabilities)
-        action, propensity = standing.action(
-            len(self.rewards),
-            number,
-            collection.states.room,
-            collection.statistics.visits,
-            self._rng,
-        )
+        action, propensity = self._selected(number, standing)
         self._take(number, standing, action, propensity)
         return action, propensity
 
+    def choose(self, state: Hashable, probabilities: Any) -> tuple[int, float, int]:
+        """What `act` would return, and how many random numbers it would draw; nothing is taken."""
+        number, standing = self._enter(state, probabilities)
+        before = self._rng.bit_generator.state
+        action, propensity = self._selected(number, standing)
+        draws = int(self._rng.bit_generator.state != before)  # an action draws once at most
+        self._rng.bit_generator.state = before
+        return action, propensity, draws
+
     def repeat(
-        self, state: Hashable, probabilities: Any, action: int, propensity: float = np.nan
+        self,
+        state: Hashable,
+        probabilities: Any,
+        action: int,
+        propensity: float = np.nan,
+        *,
+        draws: int = 0,
     ) -> None:
-        """Take an action that was chosen before, as if it had been chosen now."""
+        """Take an action that was chosen before, as if it had been chosen now.
+
+        An episode that is to go on by itself must be told how many random numbers were drawn.
+        """
         if not 0 <= action < self._collection.actions:
             raise InputError(
                 f"action {action} of episode {self.number}; there are "
                 f"{self._collection.actions} actions"
             )
         self._take(*self._enter(state, probabilities), action, propensity)
+        self.skip_draws(draws)
+
+    def skip_draws(self, draws: int) -> None:
+        """Go on in the random stream as if so many numbers had been drawn."""
+        if draws:
+            self.draws += draws
+            self._rng.bit_generator.advance(draws)  # type: ignore[attr-defined]  # PCG64 has it
 
     def observe(self, reward: float, next_state: Hashable | None) -> None:
         """The action gave `reward` and led to `next_state`; None where the episode terminated."""
@@ -116,12 +135,23 @@ class Episode:
                 f"asked to act in state {state!r}"
             )
         collection.states.tell(number, probabilities)
-        if self._standing is None or self._standing.plan.lasts == 0:
-            self._standing = collection.plan_in_force()
-        collection.cover(self._standing, number)
-        self._state = number
-        return number, self._standing
+        standing = self._standing
+        if standing is None or standing.plan.lasts == 0:
+            standing = collection.plan_in_force()
+        collection.cover(standing, number)
+        return number, standing
+
+    def _selected(self, state: int, standing: StandingPlan) -> tuple[int, float]:
+        collection = self._collection
+        return standing.action(
+            len(self.rewards),
+            state,
+            collection.states.room,
+            collection.statistics.visits,
+            self._rng,
+        )
 
     def _take(self, state: int, standing: StandingPlan, action: int, propensity: float) -> None:
         standing.note(len(self.rewards), state, action)
+        self._state, self._standing = state, standing
         self._action, self._propensity = action, propensity

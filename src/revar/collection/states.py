@@ -88,6 +88,11 @@ class States:
         self._policy[number] = table
         self._rows[number] = probabilities
 
+    def correct(self, number: int, probabilities: Any) -> None:
+        """The same from a source that overrules what was told before."""
+        self._policy[number] = self._checked(number, probabilities)
+        self._rows[number] = probabilities
+
     def _checked(self, number: int, probabilities: Any) -> FloatArray:
         name = f"the target policy in state {self._keys[number]!r}"
         row = np.atleast_1d(np.asarray(probabilities))

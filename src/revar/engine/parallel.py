@@ -72,7 +72,7 @@ def drive(
             worker.start()
         wait()
     except KeyboardInterrupt:
-        pass
+        stop[0] = 1
     finally:
         if not all(ended):
             stop[0] = 1

@@ -64,6 +64,7 @@ class SimulationResult(EstimatesOfRuns):
 
     visits: IntArray  # [run, state, action] after the last episode
     complete: bool  # False if the simulation was interrupted: unfinished runs are left out
+    interrupted: bool = False  # also where every run was finished all the same
     datasets: tuple[Dataset, ...] = ()  # the episodes of every run, where they were kept
 
 

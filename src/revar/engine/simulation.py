@@ -91,6 +91,7 @@ def simulate(
         unvisited_probability=job.unvisited if complete else job.unvisited[ended],
         visits=job.visits if complete else job.visits[ended],
         complete=complete,
+        interrupted=bool(job.stop[0]),
         datasets=tuple(job.datasets[run] for run in ended) if keep_episodes else (),
     )
 

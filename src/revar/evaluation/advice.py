@@ -10,7 +10,7 @@ import numpy as np
 from revar.datasets.files import load_dataset
 from revar.environments.bins import Bins
 from revar.errors import InputError
-from revar.evaluation.comparison import costly_model, first_state_variance
+from revar.estimators.comparison import costly_model, first_state_variance
 from revar.evaluation.evaluate import evaluate
 from revar.evaluation.looks import quantile
 from revar.evaluation.resampling import Resampler

@@ -8,7 +8,7 @@ from typing import Any
 
 from revar.datasets.conditions import Conditions
 from revar.datasets.files import save_dataset
-from revar.evaluation.comparison import Comparison, compare
+from revar.estimators.comparison import Comparison, compare
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset

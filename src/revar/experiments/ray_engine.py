@@ -1,6 +1,7 @@
 """Shards as Ray tasks: a cluster plays an experiment."""
 
 import os
+import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from revar.experiments.shards import Shard, ShardResult
 
 # Tasks waiting for each core of the cluster, so that none is idle and an interrupt cancels little.
 TASKS_PER_CORE = 2
+ANSWER_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,20 @@ def start_ray(ray: Any, address: str | None, cores: int | None) -> bool:
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is not None:
         try:
+            _knock(address)
             ray.init(address=address, **quiet)
-        except (ConnectionError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             raise InputError(f"no Ray cluster answers at {address!r}: {error}") from error
         return True
     ray.init(num_cpus=cores, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
     return True
+
+
+def _knock(address: str) -> None:
+    """Raise OSError at once where nothing listens: Ray itself would try for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
 
 
 def _play(encoded: bytes) -> tuple[dict[str, Any], float]:

@@ -16,6 +16,7 @@ from revar.engine.result import EstimatesOfRuns
 from revar.errors import InputError
 from revar.experiments.facts import Facts
 from revar.experiments.files import replaced_file
+from revar.experiments.shards import cells_of
 from revar.experiments.specification import Experiment
 from revar.experiments.tables import Columns, read_table, write_table
 from revar.model.arrays import FloatArray, IntArray
@@ -149,38 +150,52 @@ def read_manifest(directory: Path) -> Manifest:
 def read_results(directory: Path) -> Results:
     """A finished experiment as it was stored."""
     manifest = read_manifest(directory)
-    estimates, allocations, visits = (read_table(directory / name) for name in TABLES)
-    series = []
+    tables = [read_table(directory / name, words=KEYS) for name in TABLES]
     try:
-        for label, rows in _groups(estimates):
-            problem, strategy, estimator, budget = label
-            facts = next(facts for facts in manifest.facts if facts.problem == problem)
-            checkpoints = np.unique(estimates["episodes"][rows])
-            shape = (-1, checkpoints.size)
-            allocated = dict(_groups(allocations))[label]
-            visited = dict(_groups(visits))[label]
-            series.append(
-                Series(
-                    true_value=facts.value,
-                    problem=problem,
-                    strategy=strategy,
-                    estimator=estimator,
-                    budget=budget,
-                    checkpoints=checkpoints,
-                    estimates=estimates["estimate"][rows].reshape(shape),
-                    standard_errors=estimates["standard_error"][rows].reshape(shape),
-                    unvisited_probability=estimates["unvisited_probability"][rows].reshape(shape),
-                    variances=allocations["variance"][allocated],
-                    visits=visits["visits"][visited].reshape(facts.states, facts.actions),
-                )
-            )
-    except (KeyError, ValueError, StopIteration) as error:
+        return Results(manifest, tuple(_stored_series(manifest, *tables)))
+    except (KeyError, ValueError) as error:
         raise InputError(f"the tables in {directory} do not fit their manifest") from error
-    return Results(manifest, tuple(series))
 
 
 Label = tuple[str, str, str, int]
 KEYS = ("problem", "strategy", "estimator", "budget")
+
+
+def _stored_series(
+    manifest: Manifest, estimates: Columns, allocations: Columns, visits: Columns
+) -> Iterator[Series]:
+    """The series that the manifest promises; ValueError where the tables hold anything else."""
+    facts = {each.problem: each for each in manifest.facts}
+    runs = np.arange(manifest.experiment.runs)
+    groups = zip(_groups(estimates), _groups(allocations), _groups(visits), strict=True)
+    promised = [cell.label() for cell in cells_of(manifest.experiment, manifest.seed)]
+    for label, found in zip(promised, groups, strict=True):
+        if any(each != label for each, _ in found):
+            raise ValueError
+        estimated, allocated, visited = (rows for _, rows in found)
+        problem, strategy, estimator, budget = label
+        checkpoints = np.unique(estimates["episodes"][estimated])
+        shape = (runs.size, checkpoints.size)
+        for column, expected in (
+            (estimates["run"][estimated], np.repeat(runs, checkpoints.size)),
+            (estimates["episodes"][estimated], np.tile(checkpoints, runs.size)),
+            (allocations["run"][allocated], runs),
+        ):
+            if not np.array_equal(column, expected):
+                raise ValueError
+        yield Series(
+            true_value=facts[problem].value,
+            problem=problem,
+            strategy=strategy,
+            estimator=estimator,
+            budget=budget,
+            checkpoints=checkpoints,
+            estimates=estimates["estimate"][estimated].reshape(shape),
+            standard_errors=estimates["standard_error"][estimated].reshape(shape),
+            unvisited_probability=estimates["unvisited_probability"][estimated].reshape(shape),
+            variances=allocations["variance"][allocated],
+            visits=visits["visits"][visited].reshape(facts[problem].states, facts[problem].actions),
+        )
 
 
 def _groups(columns: Columns) -> Iterator[tuple[Label, slice]]:

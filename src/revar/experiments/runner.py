@@ -9,7 +9,6 @@ from revar.errors import InputError
 from revar.experiments.engines import Engine, LocalEngine
 from revar.experiments.facts import Facts, facts_of
 from revar.experiments.results import (
-    SCHEMA_VERSION,
     Manifest,
     Results,
     Series,
@@ -42,8 +41,13 @@ def run_experiment(
     finished one is read.
     """
     sized = checked(experiment).at_size(quick=quick)
-    if _finished(sized, directory, seed):
-        return read_results(directory)
+    finished = _finished(sized, directory, seed)
+    if finished is not None:
+        return finished
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"results cannot be stored in {directory}: {error.strerror}") from error
     cells = cells_of(sized, seed)
     parts = [list(shards_of(cell, sized.runs)) for cell in cells]
     shards = [shard for part in parts for shard in part]
@@ -112,24 +116,29 @@ class _Tally:
             )
 
 
-def _finished(sized: Experiment, directory: Path, seed: int) -> bool:
-    """Whether the directory holds this very experiment, done."""
+def _finished(sized: Experiment, directory: Path, seed: int) -> Results | None:
+    """The results in the directory, if they are those of this very experiment and whole."""
     try:
         manifest = read_manifest(directory)
+        if (manifest.digest, manifest.seed, manifest.versions) != (
+            sized.digest(),
+            seed,
+            versions(),
+        ):
+            return None
+        return read_results(directory)
     except InputError:
-        return False
-    asked = (SCHEMA_VERSION, sized.digest(), seed, versions())
-    return asked == (manifest.schema_version, manifest.digest, manifest.seed, manifest.versions)
+        return None
 
 
 def _joined(cell: Cell, parts: list[ShardResult], facts: tuple[Facts, ...]) -> Series:
-    known = next(each for each in facts if each.problem == cell.problem.name)
+    problem, strategy, estimator, budget = cell.label()
     return Series(
-        true_value=known.value,
-        problem=cell.problem.name,
-        strategy=cell.strategy.name,
-        estimator=cell.estimator.name,
-        budget=cell.budget,
+        true_value=next(each.value for each in facts if each.problem == problem),
+        problem=problem,
+        strategy=strategy,
+        estimator=estimator,
+        budget=budget,
         checkpoints=parts[0].checkpoints,
         estimates=np.concatenate([part.estimates for part in parts]),
         standard_errors=np.concatenate([part.standard_errors for part in parts]),

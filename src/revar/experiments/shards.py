@@ -40,6 +40,10 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     known_transitions: bool
     seed: int
 
+    def label(self) -> tuple[str, str, str, int]:
+        """What tells this cell from the others, in words."""
+        return self.problem.name, self.strategy.name, self.estimator.name, self.budget
+
     def key(self) -> str:
         """A hash of all that the results depend on, the code included; labels do not count."""
         parts: list[object] = [SHARD_VERSION, SOURCE_STAMP]
@@ -108,7 +112,10 @@ def play_shard(
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> ShardResult:
-    """Play the shard's runs. An interrupt raises KeyboardInterrupt: half a shard is none."""
+    """Play the shard's runs. An interrupt raises KeyboardInterrupt: half a shard is none.
+
+    So it does where the last run ends before it is heard: the shards to come wait for it too.
+    """
     cell = shard.cell
     problem = build_problem(cell.problem)
     result = simulate(
@@ -124,7 +131,7 @@ def play_shard(
         threads=threads,
         progress=progress,
     )
-    if not result.complete:
+    if result.interrupted:
         raise KeyboardInterrupt
     costs = one_step_costs(problem.mdp, problem.policy, known_transitions=cell.known_transitions)
     return ShardResult(

@@ -80,6 +80,10 @@ class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
                 _check_size(self.name, size)
         _check_distinct(self.name, "problem", [c.name for c in self.problem_choices()])
         _check_distinct(self.name, "strategy", [c.name for c in self.strategy_choices()])
+        for strategy in self.strategy_choices():
+            _check_distinct(
+                self.name, "estimator", [c.name for c in self.estimator_choices(strategy)]
+            )
 
     def budgets(self) -> tuple[int, ...]:
         """The budgets, each a collection of its own."""
@@ -162,13 +166,18 @@ def record_of(declared: Any, kind: type[Record], origin: str) -> Record:
 
 
 def checked(experiment: Experiment) -> Experiment:
-    """The experiment, after building everything that it names once."""
+    """The experiment, after building everything that it names once and seeing that it fits."""
     for choice in experiment.problem_choices():
         build_problem(choice)
     for strategy in experiment.strategy_choices():
-        build_strategy(strategy)
+        valid = build_strategy(strategy).estimators
         for choice in experiment.estimator_choices(strategy):
             build_estimator(choice)
+            if choice.id not in valid:
+                raise InputError(
+                    f"strategy {strategy.name!r} does not fit estimator {choice.id!r}; it fits "
+                    f"{', '.join(valid)}"
+                )
     return experiment
 
 
@@ -183,7 +192,10 @@ def parsed_choice(text: str, registry: Registry[Any]) -> Choice:
             raise InputError(
                 f"{registry.kind} {text!r}: {part!r} is no option; write id:option=value"
             )
-        options[name.strip().replace("-", "_")] = _plain_value(value.strip())
+        option = name.strip().replace("-", "_")
+        if option in options:
+            raise InputError(f"{registry.kind} {text!r} has the option {option!r} twice")
+        options[option] = _plain_value(value.strip())
     return Choice(id=item_id, options=options)
 
 
@@ -212,6 +224,11 @@ def _check_size(name: str, size: "Size | Experiment") -> None:
 
 def _check_distinct(name: str, kind: str, labels: list[str]) -> None:
     for label in labels:
+        if not label.isprintable():
+            raise InputError(
+                f"experiment {name!r} has the {kind} {label!r}; a label is of characters that can "
+                f"be printed"
+            )
         if labels.count(label) > 1:
             raise InputError(
                 f"experiment {name!r} has the {kind} {label!r} twice; give each a label of its own"

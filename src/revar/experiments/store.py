@@ -1,6 +1,7 @@
 """Finished shards on disk: what lets an interrupted experiment go on where it was."""
 
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,17 @@ import numpy as np
 
 from revar.experiments.files import replaced_file
 from revar.experiments.shards import Shard, ShardResult
+
+# What reading a file raises that was changed from outside.
+DAMAGE = (
+    OSError,
+    ValueError,
+    EOFError,
+    LookupError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 @dataclass(frozen=True)
@@ -26,12 +38,12 @@ class ShardStore:
         """A finished shard and the seconds it took; None if it has still to be played."""
         path = self.directory / shard.file_name()
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile):
-            return None  # damaged from outside: it is played again
+        except DAMAGE:
+            return None  # it is played again
         seconds = float(arrays.pop("seconds", 0.0))
         if set(arrays) != set(ShardResult.__struct_fields__):
             return None

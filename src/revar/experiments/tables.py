@@ -6,7 +6,7 @@ Both hold the same columns in the same order and give back the same numbers.
 import csv
 import importlib.util
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,13 @@ def write_table(stem: Path, columns: Columns, metadata: Mapping[str, str]) -> Pa
     return path
 
 
-def read_table(stem: Path) -> Columns:
-    """The columns of the table that was written under this stem."""
+def read_table(stem: Path, words: Collection[str]) -> Columns:
+    """The columns of the table that was written under this stem; `words` are no numbers."""
     parquet, text = stem.with_suffix(".parquet"), stem.with_suffix(".csv")
     if parquet.exists():
         return _read_parquet(parquet)
     if text.exists():
-        return _read_csv(text)
+        return _read_csv(text, words)
     raise InputError(f"there is no table {parquet.name} or {text.name} in {stem.parent}")
 
 
@@ -79,21 +79,22 @@ def _write_csv(path: Path, columns: Columns) -> None:
         writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
 
 
-def _read_csv(path: Path) -> Columns:
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = csv.reader(file)
-        header = next(rows, None)
-        if header is None:
-            raise InputError(f"{path} is empty")
-        values = list(zip(*rows, strict=True)) or [()] * len(header)
-    return {name: _typed(column) for name, column in zip(header, values, strict=True)}
+def _read_csv(path: Path, words: Collection[str]) -> Columns:
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            header, *rows = csv.reader(file)
+        columns = list(zip(*rows, strict=True)) or [()] * len(header)
+        return {
+            name: np.array(column, dtype=np.str_) if name in words else _numbers(column)
+            for name, column in zip(header, columns, strict=True)
+        }
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(f"{path} is not a table: {error}") from error
 
 
-def _typed(words: tuple[str, ...]) -> np.ndarray[Any, Any]:
-    """Whole numbers where all are, else floats where all are, else words."""
-    for kind in (np.int64, np.float64):
-        try:
-            return np.array([kind(word) for word in words], dtype=kind)
-        except ValueError:
-            continue
-    return np.array(words, dtype=np.str_)
+def _numbers(texts: tuple[str, ...]) -> np.ndarray[Any, Any]:
+    """Whole numbers where all are, else floats."""
+    try:
+        return np.array([int(text) for text in texts], dtype=np.int64)
+    except ValueError:
+        return np.array([float(text) for text in texts], dtype=np.float64)

@@ -199,6 +199,33 @@ class VisitStatistics:
 
     # -- storage ---------------------------------------------------------------------------
 
+    def arrays(self) -> dict[str, Any]:
+        """All that is known, as arrays: `from_arrays` makes equal statistics of them."""
+        states, slots = self.states, len(self._slots)
+        return {
+            "visits": self._visits[:, :states],
+            "mean": self._mean[:, :states],
+            "squares": self._squares[:, :states],
+            "initial": self._initial[:, :states],
+            "pair": self._pair[:slots],
+            "successor": self._successor[:slots],
+            "count": self._count[:, :slots],
+            "outcome_mean": self._outcome_mean[:, :slots],
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> "VisitStatistics":
+        """What `arrays` described, for a single run."""
+        _, states, actions = arrays["visits"].shape
+        made = cls(states, actions)
+        for pair, successor in zip(arrays["pair"], arrays["successor"], strict=True):
+            made._slot(int(pair), int(successor))
+        for name in ("visits", "mean", "squares", "initial"):
+            getattr(made, f"_{name}")[:, :states] = arrays[name]
+        for name in ("count", "outcome_mean"):
+            getattr(made, f"_{name}")[:, : len(made._slots)] = arrays[name]
+        return made
+
     def _absorb(self, source: "VisitStatistics") -> None:
         part = (slice(None), slice(source.states))
         self._visits[part], self._mean[part], self._squares[part] = pooled(

@@ -6,8 +6,12 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.experiments.results import Results, Series
+from revar.experiments.specification import build_strategy
 from revar.reports.figures.figure import along_budgets
 from revar.reports.summary import best_estimators, coverage, crossing, error_ratio, final, regret
+
+# Episodes after which "early" is read off, where a collection goes further.
+EARLY = 50
 
 
 def answer_of(results: Results) -> list[str]:
@@ -25,7 +29,7 @@ def order(results: Results) -> list[str]:
     sentences = []
     for problem in results.problems():
         ends = _ends(results, problem)
-        ranked = sorted(ends.values(), key=lambda series: series.mse[-1])
+        ranked = sorted(ends.values(), key=lambda s: np.nan_to_num(s.mse[-1], nan=np.inf))
         listed = ", ".join(f"{s.strategy} {final(s)}" for s in ranked)
         sentences.append(
             f"On {problem}, after {ranked[0].checkpoints[-1]:,} episodes, K·MSE is {listed}."
@@ -51,7 +55,8 @@ def ablation(results: Results) -> list[str]:
     for problem in results.problems():
         ends = _ends(results, problem)
         points = next(iter(ends.values())).checkpoints
-        for place in (int(np.searchsorted(points, 50)), points.size - 1):
+        early = min(int(np.searchsorted(points, EARLY)), points.size - 1)
+        for place in dict.fromkeys((early, points.size - 1)):
             ranked = sorted(ends.values(), key=lambda s: np.nan_to_num(s.mse[place], nan=np.inf))
             listed = ", ".join(f"{s.strategy} {s.scaled[place]:.3g}" for s in ranked)
             sentences.append(
@@ -82,15 +87,16 @@ def limit(results: Results) -> list[str]:
     for problem in results.problems():
         facts = results.facts(problem)
         ends = _ends(results, problem)
+        unit = facts.limit or np.nan
         listed = ", ".join(
-            f"{s.strategy} {final(s).value / facts.limit:.2f} ± {final(s).error / facts.limit:.2f}"
+            f"{s.strategy} {final(s).value / unit:.2f} ± {final(s).error / unit:.2f}"
             for s in ends.values()
         )
         exact = (
             ""
             if facts.oracle is None
             else (
-                f"the paper's oracle is {facts.oracle / facts.limit:.2f} times the limit "
+                f"the paper's oracle is {facts.oracle / unit:.2f} times the limit "
                 f"{facts.limit:.3f} by theory; "
             )
         )
@@ -118,13 +124,14 @@ def intervals(results: Results) -> list[str]:
 def first(results: Results) -> list[str]:
     """Whether "flow" is first on every problem, within noise, and who is where it is not."""
     sentences = []
+    late = False
     for budget in results.experiment.budgets():
         behind = []
         for problem in results.problems():
             ends = _ends(results, problem, budget)
             series = _first_of(results, ends, "flow")
             if series is None:
-                continue
+                raise InputError("the answer 'first' needs the strategy 'flow'")
             # Oracles that are told the true model do not compete.
             rivals = [s for name, s in ends.items() if not _told(results, name)]
             best = min(rivals, key=lambda s: s.mse[-1])
@@ -139,12 +146,18 @@ def first(results: Results) -> list[str]:
             f"it, on {count - len(behind)} of {count} problems"
             + (f"; not on {'; '.join(behind)}." if behind else ".")
         )
+        late |= bool(behind)
+    if late:
+        sentences.append(
+            "Where it is not first, the budget is small for the number of pairs: what few episodes "
+            "tell of rare outcomes decides what is tried, and that biases the estimate."
+        )
     return sentences
 
 
 def _told(results: Results, strategy: str) -> bool:
     choice = next(c for c in results.experiment.strategy_choices() if c.name == strategy)
-    return choice.id in ("oracle", "flow-oracle") or bool(choice.options.get("known_model"))
+    return build_strategy(choice).needs_model
 
 
 def _ends(results: Results, problem: str, budget: int | None = None) -> dict[str, Series]:
@@ -169,7 +182,7 @@ def _from_where(series: Series, base: Series) -> str:
         return "."
     point = crossing(series, base)
     if point is None:
-        return "; the two curves still cross near the end."
+        return "; its error is the smaller one at the end."
     if point == series.checkpoints[0]:
         return "; its error is the larger one at every budget."
     return f"; its error is the larger one from K = {point:,} on."

@@ -32,6 +32,8 @@ SETTINGS: Any = {
     "lines.markersize": 4,
     "svg.hashsalt": "revar",
 }
+# A dollar sign in a label is a dollar sign.
+PLAIN: Any = {"parse_math": False}
 DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 PANEL_INCHES = (3.7, 2.9)
 COLUMNS = 3  # panels in a row at most
@@ -86,7 +88,7 @@ def plain_number(value: float, place: int | None = None) -> str:
 
 
 def _draw(axes: Axes, panel: Panel) -> None:
-    axes.set_title(panel.title)
+    axes.set_title(panel.title, **PLAIN)
     axes.set_xscale(panel.x_scale)
     axes.set_yscale(panel.y_scale)
     axes.set_xlabel(panel.x_label)
@@ -97,10 +99,11 @@ def _draw(axes: Axes, panel: Panel) -> None:
         else:
             _draw_line(axes, line)
     if panel.categories:
-        axes.set_yticks(range(len(panel.categories)), panel.categories)
+        axes.set_yticks(range(len(panel.categories)), panel.categories, **PLAIN)
         axes.grid(visible=False, axis="x")
         axes.invert_yaxis()
-        axes.legend(fontsize=7, frameon=False, loc="best")
+        for text in axes.legend(fontsize=7, frameon=False, loc="best").get_texts():
+            text.set(**PLAIN)
         return
     # Room on the right for the labels of the lines.
     low, high = axes.get_xlim()
@@ -183,6 +186,7 @@ def _label_ends(axes: Axes, lines: tuple[Line, ...]) -> None:
         moved = abs(height - pixel[1]) > 0.3 * gap or right - pixel[0] > 2
         axes.annotate(
             line.label,
+            **PLAIN,
             xy=end,
             xytext=(text_x, text_y),
             color=line.style.color,

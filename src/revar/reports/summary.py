@@ -17,7 +17,9 @@ class Measured:
     error: float
 
     def __str__(self) -> str:
-        if not np.isfinite(self.value):
+        if np.isnan(self.value):
+            return "-"
+        if np.isinf(self.value):
             return "∞"
         if not np.isfinite(self.error) or self.error <= 0:
             return f"{self.value:.4g}"
@@ -48,11 +50,18 @@ def final(series: Series) -> Measured:
 
 
 def error_ratio(series: Series, other: Series) -> Measured:
-    """The ratio of two mean squared errors at the end; runs are independent of each other."""
+    """The ratio of two mean squared errors at the end.
+
+    Run i of either draws from the same stream, and the two may be alike for that. So the standard
+    error is that of the differences between their runs (of the logarithm, to first order).
+    """
+    if not (series.mse[-1] > 0 and other.mse[-1] > 0):
+        return Measured(float("inf") if series.mse[-1] > other.mse[-1] else float("nan"), 0.0)
     ratio = float(series.mse[-1] / other.mse[-1])
-    relative = np.hypot(
-        series.mse_standard_error[-1] / series.mse[-1], other.mse_standard_error[-1] / other.mse[-1]
-    )
+    shares = [
+        (each.estimates[:, -1] - each.true_value) ** 2 / each.mse[-1] for each in (series, other)
+    ]
+    relative = np.std(shares[0] - shares[1], ddof=1) / np.sqrt(series.runs)
     return Measured(ratio, float(ratio * relative))
 
 
@@ -93,13 +102,24 @@ def regret(results: Results, problem: str, strategy: str) -> Regret:
     if len(parts) < 3:
         raise InputError("a regret slope needs results at three budgets at least")
     facts = results.facts(problem)
-    optimum = facts.oracle if facts.structure in ("tree", "bandit") else facts.limit
-    assert optimum is not None
+    exact = facts.oracle if facts.structure in ("tree", "bandit") else None
+    optimum = facts.limit if exact is None else exact
     budgets = np.array([part.budget for part in parts], dtype=float)
     excess = [part.variances - optimum / part.budget for part in parts]
     mean = np.array([each.mean() for each in excess])
-    error = np.array([each.std(ddof=1) / np.sqrt(each.size) for each in excess])
-    usable = np.isfinite(mean) & (mean > 0)
+    # Where a pair was never visited the error is infinite.
+    error = np.array(
+        [
+            each.std(ddof=1) / np.sqrt(each.size) if np.isfinite(each).all() else np.inf
+            for each in excess
+        ]
+    )
+    usable = np.isfinite(mean) & (mean > 0) & (error > 0)
+    if usable.sum() < 3:
+        raise InputError(
+            f"a regret slope needs three budgets whose regret is finite, positive and not the "
+            f"same in all runs; {strategy!r} on {problem!r} has {usable.sum()}"
+        )
     weights = mean[usable] / error[usable]  # of log regret: one over its standard error
     coefficients, covariance = np.polyfit(
         np.log(budgets[usable]), np.log(mean[usable]), 1, w=weights, cov="unscaled"

@@ -17,7 +17,7 @@ class Table:
     title: str
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    words: int  # how many columns, from the left, are words
+    words: int  # how many columns, from the left, say what a row is about
     note: str = ""
 
 
@@ -116,7 +116,10 @@ def proportions(results: Results) -> Table:
             if sum(facts.oracle_visits[state]) == 0:
                 continue
             for action in range(facts.actions):
-                shares = [v[state, action] / v[state].sum() for v in measured.values()]
+                shares = [
+                    f"{v[state, action] / v[state].sum():.3f}" if v[state].any() else "-"
+                    for v in measured.values()
+                ]
                 rows.append(
                     (
                         problem,
@@ -124,11 +127,11 @@ def proportions(results: Results) -> Table:
                         f"{action}",
                         f"{facts.policy[state][action]:.3f}",
                         f"{oracle[action]:.3f}",
-                        *(f"{share:.3f}" for share in shares),
+                        *shares,
                     )
                 )
     headings = ("problem", "state", "action", "target policy", "oracle, exact")
-    return Table("Shares of actions", (*headings, *results.strategies()), tuple(rows), 1)
+    return Table("Shares of actions", (*headings, *results.strategies()), tuple(rows), 3)
 
 
 def peers(results: Results) -> Table:
@@ -140,7 +143,7 @@ def peers(results: Results) -> Table:
         for strategy in results.strategies():
             cells = []
             for problem in problems:
-                limit = results.facts(problem).limit
+                limit = results.facts(problem).limit or np.nan
                 found = best_estimators(results.of(problem, strategy, budget))
                 cells.append(
                     concise(final(found[0]).value / limit, final(found[0]).error / limit)
@@ -154,7 +157,7 @@ def peers(results: Results) -> Table:
         "K·MSE / limit of each strategy with its best estimator",
         ("strategy", "K", *problems),
         tuple(rows),
-        1,
+        2,
         "In parentheses the standard error of the last digits shown: 1.23(5) is 1.23 ± 0.05. "
         f"Certainty equivalence unless a letter says otherwise: {others}."
         f" {results.experiment.runs:,} runs.",
@@ -163,6 +166,8 @@ def peers(results: Results) -> Table:
 
 def concise(value: float, error: float) -> str:
     """A number with its standard error in units of its last digit: 1.23(5)."""
+    if np.isnan(value):
+        return "-"
     if not (np.isfinite(value) and np.isfinite(error)):
         return "∞"
     digits = max(0, -int(np.floor(np.log10(error)))) if error > 0 else 2
@@ -195,7 +200,7 @@ def coverages(results: Results) -> Table:
         "Coverage",
         ("problem", "strategy", "K", *(f"nominal {level:.0%}" for level in levels)),
         rows,
-        2,
+        3,
         f"{results.experiment.runs:,} runs: one standard error at 95% is {noise:.1f}% points.",
     )
 

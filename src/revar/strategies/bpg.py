@@ -90,20 +90,20 @@ def _design(
     layers = believed_layers(question, model.outcomes)
     shares = policy.copy().reshape((1, policy.shape[0], policy.shape[1]))
     trial = np.empty(shares.shape)
-    moments = ordinary_moments(model, policy, shares, layers, discount)
+    moments, pairs = ordinary_moments(model, policy, shares, layers, discount)
     length = 1.0
     for _ in range(int(parameters[1])):
         square = _expected(question.initial, moments)
         if square == 0.0:
             break
         gradient = ordinary_gradient(
-            model, question.initial, policy, shares, layers, discount, moments
+            model, question.initial, policy, shares, layers, discount, pairs
         )
         slope = _slope(shares, gradient, square)
         fall = np.sum(slope * slope)
         for _ in range(MOST_HALVINGS):
             _move(shares, slope, length, trial)
-            moments = ordinary_moments(model, policy, trial, layers, discount)
+            moments, pairs = ordinary_moments(model, policy, trial, layers, discount)
             found = _expected(question.initial, moments)
             if log(found / square) <= -SUFFICIENT * length * fall:
                 break
@@ -120,7 +120,7 @@ def _expected(initial: FloatArray, moments: FloatArray) -> float:
     """E[W^2 G^2] over first states."""
     total = 0.0
     for s in range(initial.size):
-        total += initial[s] * moments[2, 0, s]
+        total += initial[s] * moments[0, s, 2]
     return total
 
 

@@ -12,13 +12,13 @@ from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
 from revar.model.reachability import expand
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
-from revar.strategies.plug_in import filled_variance, pooled_variance
+from revar.strategies.plug_in import filled_variance, pooled_variance, reward_noise
 from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen, refresh_frequencies
 from revar.strategies.schedule import growing_times, is_due
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, strategies
 from revar.theory.flow_steps import accelerated_sweeps
-from revar.theory.recursions import backward_values, influence, pair_costs
+from revar.theory.recursions import backward_values, influence
 
 
 class Tuning(NamedTuple):
@@ -31,9 +31,8 @@ class Tuning(NamedTuple):
     early_growth: float = 1.5  # and by this one below 50 episodes
     sweeps: float = 30.0  # for a plan, at most; 3 sqrt(k) after few episodes k
     prior_visits: float = 4.0  # below so many visits the pooled reward variance fills in
-    variance_bonus: float = 1.0  # times sqrt(2 log(k+1) / (T+1)), on the standard deviation
-    unseen_outcomes: float = 0.5  # times the typical variance / (T+1): successors not seen yet
-    unseen_moves: float = 16.0  # the same, times the typical variance of what outcomes lead to
+    bonus: float = 1.0  # times sqrt(2 log(k+1) / (T+1)), on the standard deviation
+    novelty: float = 1.0  # times the rate at which visits showed outcomes new for their pair
     look_ahead: float = 2.0  # a plan is made for at most so many times the episodes so far
     first_visits: float = 2.0  # every action goes first so often: one visit shows no variance
 
@@ -165,64 +164,124 @@ def _estimated_costs(
     tuning: Tuning,
     episode: int,
 ) -> FloatArray:
-    """C(s,a) of the estimated model, on the safe side where data is scarce.
+    """C(s,a) = Var[W R + g(S')] of the estimated model, on the safe side where data is scarce.
 
-    The reward's part shrinks to the pooled variance below `prior_visits` visits and carries a
-    bonus; the transition's part carries Bessel's correction. Successors not seen yet add to the
-    variance of what may follow: with nothing known all variances are equal, and then the target
-    policy itself is the optimal behavior. Where outcomes have been seen to matter they add more:
-    a pair whose first outcomes happened to agree would otherwise never be visited again.
+    It is the noise of the reward within outcomes plus the spread of what the outcomes are worth,
+    and carries a bonus for few visits. Outcomes not seen yet add to it: with nothing known all
+    variances are equal, and then the target policy itself is the optimal behavior.
     """
     policy, discount = question.policy, question.discount
     states, actions = policy.shape
     values = backward_values(believed, seen.reward_mean, policy, layers, discount)
     weight, gain = influence(believed, question.initial, policy, values, layers, discount)
-    # What the value would change if every step but the last led to one unit more.
-    values[:] = 1.0
-    values[-1] = 0.0
-    _, future = influence(believed, question.initial, policy, values, layers, discount)
-    pooled = pooled_variance(seen)
-    plain = np.zeros((states, actions))  # the reward variance as it was seen
-    for s in range(states):
-        for a in range(actions):
-            if seen.visits[s, a] > 0:
-                plain[s, a] = seen.reward_squares[s, a] / seen.visits[s, a]
-    # Whole costs: the covariance alone may be negative, as where the end of an episode pays.
-    whole = pair_costs(believed, weight, gain, plain, seen.outcome_reward_mean, known_transitions)
+    by_outcome = not known_transitions
+    pooled = pooled_variance(believed, seen, by_outcome)
     costs = np.zeros((states, actions))
     typical = 0.0
-    typical_move = 0.0
     mass = 0.0
     for s in range(states):
         for a in range(actions):
             if weight[s, a] == 0.0:
                 continue
             count = seen.visits[s, a]
-            variance = filled_variance(
-                count, seen.reward_squares[s, a], pooled, tuning.prior_visits
-            )
-            bonus = tuning.variance_bonus * sqrt(2.0 * log(episode + 1.0) / (count + 1.0))
-            costs[s, a] = variance * (weight[s, a] * (1.0 + bonus)) ** 2
-            if count > 1:
-                moves = whole[s, a] - weight[s, a] * weight[s, a] * plain[s, a]
-                costs[s, a] = max(0.0, costs[s, a] + moves * count / (count - 1))
-                typical_move += max(0.0, moves) * count / (count - 1) / weight[s, a]
+            squares, free = reward_noise(believed, seen, by_outcome, s, a)
+            cost = weight[s, a] ** 2 * filled_variance(squares, free, pooled, tuning.prior_visits)
+            if count > 1 and by_outcome:
+                mean, square = _worth(believed, seen, weight, gain, s, a)
+                cost += max(0.0, square - mean * mean) * count / (count - 1)
+            bonus = tuning.bonus * sqrt(2.0 * log(episode + 1.0) / (count + 1.0))
+            costs[s, a] = cost * (1.0 + bonus) ** 2
             typical += costs[s, a] / weight[s, a]
             mass += weight[s, a]
-    typical = typical / mass if mass > 0.0 else 0.0
-    typical_move = typical_move / mass if mass > 0.0 else 0.0
+    if typical == 0.0:
+        return weight**2
+    if by_outcome:
+        values[:] = 1.0
+        values[-1] = 0.0
+        _, future = influence(believed, question.initial, policy, values, layers, discount)
+        novelty = tuning.novelty * _novelty(believed, seen)
+        _add_unseen(believed, seen, policy, weight, gain, future, typical / mass, novelty, costs)
+    return costs
+
+
+@compiled
+def _worth(
+    believed: Outcomes, seen: Seen, weight: FloatArray, gain: FloatArray, state: int, action: int
+) -> tuple[float, float]:
+    """Mean and mean square, over the outcomes seen, of what one is worth: W r + g."""
+    p = state * weight.shape[1] + action
+    count = max(1, seen.visits[state, action])
+    mean = 0.0
+    square = 0.0
+    for o in range(believed.row_start[p], believed.row_start[p + 1]):
+        share = seen.outcome_count[o] / count
+        worth = weight[state, action] * seen.outcome_reward_mean[o] + gain[o]
+        mean += share * worth
+        square += share * worth * worth
+    return mean, square
+
+
+@compiled
+def _novelty(believed: Outcomes, seen: Seen) -> float:
+    """How often a visit shows an outcome that is new for its pair: about this / visits.
+
+    The concentration of Chinese restaurants: of T visits about 1 + novelty * log(T) showed
+    something new. One more of each is taken to have been seen, so that there is a first guess.
+    """
+    states, actions = seen.visits.shape
+    new = 1.0
+    chances = 1.0
     for s in range(states):
         for a in range(actions):
-            if typical == 0.0:
-                costs[s, a] = weight[s, a] ** 2
-            elif not known_transitions:
-                p = s * actions + a
-                reach = 0.0
-                for o in range(believed.row_start[p], believed.row_start[p + 1]):
-                    reach = max(reach, future[o])
-                unseen = tuning.unseen_outcomes * typical + tuning.unseen_moves * typical_move
-                costs[s, a] += unseen / (seen.visits[s, a] + 1.0) * reach**2
-    return costs
+            count = seen.visits[s, a]
+            if count > 1:
+                _, free = reward_noise(believed, seen, True, s, a)
+                new += count - free - 1
+                chances += log(float(count))
+    return new / chances
+
+
+@compiled
+def _add_unseen(
+    believed: Outcomes,
+    seen: Seen,
+    policy: FloatArray,
+    weight: FloatArray,
+    gain: FloatArray,
+    future: FloatArray,
+    typical: float,
+    novelty: float,
+    costs: FloatArray,
+) -> None:
+    """Add what outcomes that were not seen yet may change.
+
+    Another action of the same state has shown where it may lead: what an outcome is worth there
+    differs by the action's share in the target policy alone. Or it leads elsewhere, and changes
+    what follows as much as is typical.
+    """
+    states, actions = policy.shape
+    for s in range(states):
+        visits = 0.0
+        mean = 0.0
+        square = 0.0
+        for a in range(actions):
+            if policy[s, a] > 0.0 and seen.visits[s, a] > 0:
+                first, second = _worth(believed, seen, weight, gain, s, a)
+                visits += seen.visits[s, a]
+                mean += seen.visits[s, a] * first / policy[s, a]
+                square += seen.visits[s, a] * second / policy[s, a] ** 2
+        for a in range(actions):
+            if weight[s, a] == 0.0 or seen.visits[s, a] == 0:
+                continue
+            p = s * actions + a
+            reach = 0.0
+            for o in range(believed.row_start[p], believed.row_start[p + 1]):
+                reach = max(reach, future[o])
+            own, _ = _worth(believed, seen, weight, gain, s, a)
+            share = policy[s, a]
+            apart = share**2 * square / visits - 2.0 * share * own * mean / visits + own * own
+            chance = novelty / (seen.visits[s, a] + novelty)
+            costs[s, a] += chance * max(typical * reach**2, apart)
 
 
 @compiled
@@ -236,7 +295,7 @@ def _replan(
     steps: int,  # noqa: ARG001
     episode: int,
 ) -> None:
-    if not is_due(parameters[10:], episode):
+    if not is_due(parameters[9:], episode):
         return
     tuning = Tuning(
         parameters[0],
@@ -247,9 +306,8 @@ def _replan(
         parameters[5],
         parameters[6],
         parameters[7],
-        parameters[8],
     )
-    known_transitions = parameters[9] != 0.0
+    known_transitions = parameters[8] != 0.0
     if not known_transitions:
         refresh_frequencies(believed, seen.visits, seen.outcome_count)
     _plan_flow(question, believed, seen, known_transitions, tuning, episode, memory.scores)

@@ -25,8 +25,8 @@ from revar.theory.values import policy_value, state_values
 def importance_sampling_variance(mdp: TabularMDP, policy: Any, behavior: Any) -> float:
     """Var[prod_t (pi/b) sum_t gamma^t R_t] under `behavior` [S, A] or [L, S, A]."""
     target, table, layers = _checked(mdp, policy, behavior)
-    moments = ordinary_moments(outcome_model(mdp), target, table, layers, mdp.discount)
-    second = mdp._initial @ moments[2, 0, : mdp.states]
+    moments, _ = ordinary_moments(outcome_model(mdp), target, table, layers, mdp.discount)
+    second = mdp._initial @ moments[0, : mdp.states, 2]
     return float(second - policy_value(mdp, target) ** 2)
 
 
@@ -38,8 +38,8 @@ def importance_sampling_gradient(mdp: TabularMDP, policy: Any, behavior: Any) ->
     """
     target, table, layers = _checked(mdp, policy, behavior)
     model = outcome_model(mdp)
-    moments = ordinary_moments(model, target, table, layers, mdp.discount)
-    gradient = ordinary_gradient(model, mdp._initial, target, table, layers, mdp.discount, moments)
+    _, pairs = ordinary_moments(model, target, table, layers, mdp.discount)
+    gradient = ordinary_gradient(model, mdp._initial, target, table, layers, mdp.discount, pairs)
     return gradient.reshape(np.shape(behavior))
 
 

@@ -142,8 +142,8 @@ def ordinary_moments(
     behavior: FloatArray,
     layers: Layers,
     discount: float,
-) -> FloatArray:
-    """E[W^2 | s], E[W^2 G | s] and E[W^2 G^2 | s] from step t on, [3, L+1, S+1].
+) -> tuple[FloatArray, FloatArray]:
+    """E[W^2 G^k], k = 0, 1, 2, from a state on [L+1, S+1, 3], and from a pair on [L, S, A, 3].
 
     G is the return and W the product of pi/b from step t on: one weight for the whole episode, so
     that the three are needed to go one step back,
@@ -152,46 +152,39 @@ def ordinary_moments(
     e_1 = sum_s' P (mu z_0' + gamma z_1'),
     e_2 = sum_s' P ((sigma^2 + mu^2) z_0' + 2 gamma mu z_1' + gamma^2 z_2').
     """
+    (row_start, successors, probability), mean, variance = model
     start, layer_states = layers
     states, actions = policy.shape
     horizon = start.size - 1
-    moments = np.zeros((3, horizon + 1, states + 1))
-    moments[0, horizon] = 1.0
+    moments = np.zeros((horizon + 1, states + 1, 3))
+    pairs = np.zeros((horizon, states, actions, 3))
+    moments[horizon, :, 0] = 1.0
     for t in range(horizon - 1, -1, -1):
         table = t if behavior.shape[0] > 1 else 0
-        moments[0, t, states] = 1.0
+        moments[t, states, 0] = 1.0
         for i in range(start[t], start[t + 1]):
             s = layer_states[i]
             for a in range(actions):
-                if policy[s, a] > 0.0:
-                    weight = policy[s, a] ** 2 / behavior[table, s, a]
-                    plain, once, twice = _of_pair(model, moments, discount, t, s * actions + a)
-                    moments[0, t, s] += weight * plain
-                    moments[1, t, s] += weight * once
-                    moments[2, t, s] += weight * twice
-    return moments
-
-
-@compiled
-def _of_pair(
-    model: OutcomeModel, moments: FloatArray, discount: float, t: int, pair: int
-) -> tuple[float, float, float]:
-    """e_0, e_1 and e_2 of a pair at step t."""
-    (row_start, successors, probability), mean, variance = model
-    plain = 0.0
-    once = 0.0
-    twice = 0.0
-    for o in range(row_start[pair], row_start[pair + 1]):
-        s2 = successors[o]
-        nothing, first, second = moments[0, t + 1, s2], moments[1, t + 1, s2], moments[2, t + 1, s2]
-        plain += probability[o] * nothing
-        once += probability[o] * (mean[o] * nothing + discount * first)
-        twice += probability[o] * (
-            (variance[o] + mean[o] ** 2) * nothing
-            + 2.0 * discount * mean[o] * first
-            + discount * discount * second
-        )
-    return plain, once, twice
+                if policy[s, a] == 0.0:
+                    continue
+                p = s * actions + a
+                plain = 0.0
+                once = 0.0
+                twice = 0.0
+                for o in range(row_start[p], row_start[p + 1]):
+                    s2 = successors[o]
+                    chance, mu = probability[o], mean[o]
+                    zero, one = moments[t + 1, s2, 0], discount * moments[t + 1, s2, 1]
+                    two = discount * discount * moments[t + 1, s2, 2]
+                    plain += chance * zero
+                    once += chance * (mu * zero + one)
+                    twice += chance * ((variance[o] + mu * mu) * zero + 2.0 * mu * one + two)
+                pairs[t, s, a, 0], pairs[t, s, a, 1], pairs[t, s, a, 2] = plain, once, twice
+                weight = policy[s, a] ** 2 / behavior[table, s, a]
+                moments[t, s, 0] += weight * plain
+                moments[t, s, 1] += weight * once
+                moments[t, s, 2] += weight * twice
+    return moments, pairs
 
 
 @compiled
@@ -202,12 +195,12 @@ def ordinary_gradient(
     behavior: FloatArray,
     layers: Layers,
     discount: float,
-    moments: FloatArray,
+    pairs: FloatArray,
 ) -> FloatArray:
     """The derivative of E[W^2 G^2] with respect to every b_t(a|s), [1 or L, S, A].
 
     y_k(t,s), the derivative with respect to z_k(t,s), goes forward from y_2 = d0, y_1 = y_0 = 0 by
-    the transpose of the recursion of `ordinary_moments`, whose result `moments` is, and
+    the transpose of the recursion of `ordinary_moments`, which gives e_k in `pairs`, and
 
     dJ/db_t(a|s) = -(pi/b)^2 sum_k y_k e_k;  a stationary behavior collects it over the steps.
     """
@@ -216,26 +209,27 @@ def ordinary_gradient(
     states, actions = policy.shape
     horizon = start.size - 1
     gradient = np.zeros(behavior.shape)
-    here = np.zeros((3, states + 1))
-    here[2, :states] = initial
+    reach = np.zeros((2, states + 1, 3))
+    reach[0, :states, 2] = initial
     for t in range(horizon):
         table = t if behavior.shape[0] > 1 else 0
-        ahead = np.zeros((3, states + 1))
+        here, ahead = t % 2, (t + 1) % 2
+        reach[ahead] = 0.0
         for i in range(start[t], start[t + 1]):
             s = layer_states[i]
-            y0, y1, y2 = here[0, s], here[1, s], here[2, s]
+            y0, y1, y2 = reach[here, s, 0], reach[here, s, 1], reach[here, s, 2]
             for a in range(actions):
                 if policy[s, a] == 0.0:
                     continue
-                p = s * actions + a
-                plain, once, twice = _of_pair(model, moments, discount, t, p)
                 ratio = policy[s, a] / behavior[table, s, a]
-                gradient[table, s, a] -= ratio * ratio * (y0 * plain + y1 * once + y2 * twice)
+                gradient[table, s, a] -= (ratio * ratio) * (
+                    y0 * pairs[t, s, a, 0] + y1 * pairs[t, s, a, 1] + y2 * pairs[t, s, a, 2]
+                )
+                p = s * actions + a
                 for o in range(row_start[p], row_start[p + 1]):
-                    weight = ratio * policy[s, a] * probability[o]
+                    weight, mu = ratio * policy[s, a] * probability[o], mean[o]
                     s2 = successors[o]
-                    ahead[2, s2] += weight * discount * discount * y2
-                    ahead[1, s2] += weight * discount * (2.0 * mean[o] * y2 + y1)
-                    ahead[0, s2] += weight * ((variance[o] + mean[o] ** 2) * y2 + mean[o] * y1 + y0)
-        here = ahead
+                    reach[ahead, s2, 2] += weight * (discount * discount) * y2
+                    reach[ahead, s2, 1] += weight * discount * (2.0 * mu * y2 + y1)
+                    reach[ahead, s2, 0] += weight * ((variance[o] + mu * mu) * y2 + mu * y1 + y0)
     return gradient

@@ -63,7 +63,8 @@ def _panel(results: Results, problem: str, *, scaled: bool) -> Panel:
         if parts:
             lines.append(curve(along_budgets(parts), look[strategy], scaled=scaled))
     reach = np.concatenate([line.x for line in lines])
-    lines += _exact_lines(results.facts(problem), reach, scaled=scaled)
+    if reach.size:  # where the error is 0 throughout there is nothing to draw
+        lines += _exact_lines(results.facts(problem), reach, scaled=scaled)
     return Panel(problem, tuple(lines), EPISODES, "K·MSE" if scaled else "MSE")
 
 
@@ -83,6 +84,7 @@ def _exact_lines(facts: Facts, reach: FloatArray, *, scaled: bool) -> list[Line]
             "exact",
         )
         for name, constant in exact.items()
+        if constant > 0
     ]
 
 

@@ -14,7 +14,7 @@ from revar.experiments.specification import build_problem
 from revar.model.arrays import FloatArray
 from revar.reports.charts import Picture
 from revar.reports.figures.figure import figures
-from revar.reports.static import SETTINGS, plain_number
+from revar.reports.static import PLAIN, SETTINGS, plain_number
 from revar.reports.summary import best_estimators
 
 INCHES = 2.3
@@ -44,7 +44,7 @@ def grid_visits(results: Results) -> Picture:
             for name, table in each.items():
                 place = next(places)
                 image = _draw(place, table, moves, norm)
-                place.set_title(name if len(tables) == 1 else f"{problem}: {name}")
+                place.set_title(name if len(tables) == 1 else f"{problem}: {name}", **PLAIN)
         for place in places:
             place.set_visible(False)
         bar = figure.colorbar(image, ax=axes, shrink=min(0.8, 1.6 / rows), pad=0.02)

@@ -26,7 +26,7 @@ def _panel(results: Results, budget: int) -> Panel:
     for rank, strategy in enumerate(strategies):
         x, error, y = [], [], []
         for row, problem in enumerate(problems):
-            limit = results.facts(problem).limit
+            limit = results.facts(problem).limit or np.nan
             for series in best_estimators(results.of(problem, strategy, budget)):
                 x.append(series.scaled[-1] / limit)
                 error.append(series.scaled_standard_error[-1] / limit)

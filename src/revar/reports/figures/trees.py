@@ -12,7 +12,7 @@ from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
 from revar.reports.charts import BLUE, GREY, ORANGE, VERMILION, Picture
 from revar.reports.figures.figure import figures
-from revar.reports.static import SETTINGS
+from revar.reports.static import PLAIN, SETTINGS
 from revar.reports.summary import best_estimators
 
 COLORS = (BLUE, VERMILION, ORANGE, GREY)
@@ -38,7 +38,9 @@ def tree_proportions(results: Results) -> Picture:
         if identity.id in ("revar", "flow"):
             for series in best_estimators(results.of(problem, strategy, budget)):
                 visits = series.visits.astype(float)
-                tables[f"{strategy}, measured"] = visits / visits.sum(axis=1, keepdims=True)
+                # A state that was never entered has no shares to draw.
+                seen = np.maximum(visits.sum(axis=1, keepdims=True), 1.0)
+                tables[f"{strategy}, measured"] = visits / seen
     with rc_context({**SETTINGS, "axes.grid": False}):
         figure = Figure(
             figsize=(3.7 * min(2, len(tables)), 2.5 * -(-len(tables) // 2)), layout="constrained"
@@ -48,7 +50,7 @@ def tree_proportions(results: Results) -> Picture:
             place.set_visible(False)
         for place, (name, table) in zip(axes, tables.items(), strict=False):
             _draw(place, mdp, table)
-            place.set_title(name)
+            place.set_title(name, **PLAIN)
     return Picture(
         "tree-proportions",
         "How often each action is taken in each state of the tree, in percent. Edges are the wider "

@@ -1,0 +1,261 @@
+"""Campaign: live collection that hands out decisions and takes back outcomes, durably."""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from revar.campaigns.commands import (
+    Close,
+    Command,
+    EpisodeReply,
+    Start,
+    checked_episode_id,
+    new_episode_id,
+)
+from revar.campaigns.definition import LEASE, Definition, StrategyRecord, checked_name, defined
+from revar.campaigns.desk import Reply, proposed, replied
+from revar.campaigns.episode import Episode
+from revar.campaigns.events import Event, decoded, encoded
+from revar.campaigns.export import dataset_of
+from revar.campaigns.fold import CampaignState
+from revar.campaigns.snapshots import restored, snapshot_due, snapshot_of
+from revar.campaigns.status import Status, status_of
+from revar.campaigns.storage import Storage, open_storage
+from revar.campaigns.storage.interface import Entry
+from revar.campaigns.verdicts import (
+    BudgetReservedError,
+    BudgetSpentError,
+    CampaignError,
+    UnknownCampaignError,
+    Verdict,
+)
+from revar.estimators.estimator import Estimate
+from revar.model.trajectory import Dataset
+from revar.strategies.strategy import Strategy
+
+PAGE = 5_000  # events read at a time
+
+Seen = TypeVar("Seen")
+
+
+class Campaign:
+    """One campaign of a storage, seen from one process. May be used from any thread.
+
+    Every call reads what others have added to the log, appends what it asks for, and answers by
+    what the log says then: nothing is decided outside the log.
+    """
+
+    def __init__(self, storage: Storage, entry: Entry) -> None:
+        self.storage = storage
+        self.id = entry.id
+        self.name = entry.name
+        self.created = entry.created
+        self.definition = msgspec.json.decode(entry.definition, type=Definition)
+        self._lock = threading.RLock()
+        self._state = restored(self.definition, storage.load_snapshot(entry.id))
+        self._snapshot_position = self._state.position
+        self.refresh()
+
+    @classmethod
+    def create(
+        cls,
+        storage: Storage | str,
+        name: str,
+        *,
+        policy: Any = None,
+        actions: int | None = None,
+        horizon: int,
+        discount: float = 1.0,
+        episodes: int,
+        strategy: str | Strategy | StrategyRecord = "flow",
+        seed: int | None = None,
+        lease: float = LEASE,
+    ) -> "Campaign":
+        """A new campaign.
+
+        `policy` is a table: {state: probabilities}, pairs of states and probabilities, or an
+        array [S, A] over states 0, 1, ...; without one, every `act` brings the target policy's
+        probabilities, and `actions` says how many there are. An episode that is silent for
+        `lease` seconds gives its place in the budget to another one.
+        """
+        definition = defined(
+            policy=policy,
+            actions=actions,
+            horizon=horizon,
+            discount=discount,
+            episodes=episodes,
+            strategy=strategy,
+            seed=seed,
+            lease=lease,
+        )
+        store = open_storage(storage)
+        body = msgspec.json.encode(definition)
+        return cls(store, store.create(uuid.uuid4().hex, checked_name(name), body))
+
+    @classmethod
+    def open(cls, storage: Storage | str, name: str) -> "Campaign":
+        """The campaign of that name, as it stands."""
+        store = open_storage(storage)
+        entry = store.find(checked_name(name))
+        if entry is None:
+            raise UnknownCampaignError(name)
+        return cls(store, entry)
+
+    @classmethod
+    def copy_of(cls, source: "Campaign", storage: Storage | str, name: str) -> "Campaign":
+        """An empty campaign of the same question and id in another storage, to be merged into."""
+        store = open_storage(storage)
+        body = msgspec.json.encode(source.definition)
+        return cls(store, store.create(source.id, checked_name(name), body))
+
+    # -- collecting ------------------------------------------------------------------------
+
+    def start_episode(self, episode_id: str | None = None) -> Episode:
+        """Reserve a place in the budget.
+
+        Raises `BudgetSpentError` where nothing is left to do, and `BudgetReservedError` where all
+        that is left is with other workers. The same id again gives the same episode.
+        """
+        chosen = new_episode_id() if episode_id is None else checked_episode_id(episode_id)
+        return Episode(self, self.definition, self.ask(Start(chosen)))
+
+    def episode(self, episode_id: str) -> Episode:
+        """An episode that was started before, here or elsewhere."""
+        with self._lock:
+            self.refresh()
+            record = self._state.ledger.episodes.get(episode_id)
+            if record is None:
+                raise CampaignError("unknown-episode", f"there is no episode {episode_id!r}")
+            reply = EpisodeReply(record.id, record.number, record.steps, record.over, True)
+            return Episode(self, self.definition, reply)
+
+    def episodes(self, poll: float = 1.0) -> Iterator[Episode]:
+        """Episodes until the budget is spent; waits while all that is left is with others."""
+        while True:
+            try:
+                yield self.start_episode()
+            except BudgetSpentError:
+                return
+            except BudgetReservedError as error:
+                time.sleep(min(poll, error.retry_after + 0.001))
+
+    def finish(self) -> None:
+        """Close the campaign: no more episodes are started; open ones may still report."""
+        self._execute_one(Close())
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def estimate(self, confidence: float = 0.95) -> Estimate:
+        """The target policy's value from every complete step so far."""
+        with self._lock:
+            self.refresh()
+            return self._state.learner.collection.estimate(confidence)
+
+    def status(self) -> Status:
+        """Budget, leases, pace and estimate."""
+        with self._lock:
+            self.refresh()
+            return status_of(self.name, self.id, self._state, self.storage.now())
+
+    def dataset(self, *, partial: bool = False) -> Dataset:
+        """The complete episodes; with `partial` also complete steps of episodes that are not."""
+        return dataset_of(self.definition, self.events(), partial=partial)
+
+    def events(self) -> Iterator[tuple[float, Event]]:
+        """The log from its beginning: when each event was taken, and the event."""
+        after = 0
+        while page := self.storage.read(self.id, after, PAGE):
+            for stored in page:
+                yield stored.time, decoded(stored.body)
+            after = page[-1].position
+
+    # -- the log ---------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Fold what has been added to the log since the last look."""
+        with self._lock:
+            self._read_on(None)
+
+    def ask(self, command: Command) -> EpisodeReply:
+        """Carry out a command about an episode."""
+        reply = self._execute_one(command)
+        if not isinstance(reply, EpisodeReply):
+            raise AssertionError(f"{command} was answered by {reply!r}")
+        return reply
+
+    def execute(self, commands: Sequence[Command]) -> list[Reply]:
+        """Carry out commands, in order and in one commit; errors are returned, not raised."""
+        with self._lock:
+            self._read_on(None)
+            events: list[Event] = []
+            carried: dict[int, int] = {}  # place of an event -> of the command it carries out
+            replies: list[Reply] = [None] * len(commands)
+            for place, command in enumerate(commands):
+                needed, verdict = proposed(self._state, command, self.storage.now)
+                events += needed
+                if needed:
+                    carried[len(events) - 1] = place
+                else:
+                    replies[place] = replied(self._state, command, verdict, self.storage.now)
+
+            def answer(number: int, verdict: Verdict) -> None:
+                """At once: an event further on may end what this one asked about."""
+                if number in carried:
+                    command = commands[carried[number]]
+                    reply = replied(self._state, command, verdict, self.storage.now)
+                    replies[carried[number]] = reply
+
+            if events:
+                self._append(events, answer)
+            return replies
+
+    def add(self, events: Sequence[Event]) -> list[Verdict]:
+        """Append events as they are; what became of each."""
+        with self._lock:
+            self._read_on(None)
+            verdicts: list[Verdict] = []
+            if events:
+                self._append(events, lambda _, verdict: verdicts.append(verdict))
+            return verdicts
+
+    def look(self, reader: Callable[[CampaignState, float], Seen]) -> Seen:
+        """What `reader` makes of the state as it is now; nobody else changes it meanwhile."""
+        with self._lock:
+            self._read_on(None)
+            return reader(self._state, self.storage.now())
+
+    def _execute_one(self, command: Command) -> Reply:
+        reply = self.execute([command])[0]
+        if isinstance(reply, CampaignError):
+            raise reply
+        return reply
+
+    def _append(self, events: Sequence[Event], judged: Callable[[int, Verdict], None]) -> None:
+        """Append the events and fold the log up to them; `judged` hears what became of each."""
+        added = self.storage.append(self.id, [encoded(event) for event in events])
+        first = added.position - len(events) + 1
+        if self._state.position < first - 1:
+            self._read_on(first - 1)  # others were quicker
+        for number, event in enumerate(events):
+            judged(number, self._state.apply(first + number, added.time, event))
+        self._keep_snapshot()
+
+    def _read_on(self, until: int | None) -> None:
+        """Fold events up to a position, or to the end of the log."""
+        while until is None or self._state.position < until:
+            limit = PAGE if until is None else min(PAGE, until - self._state.position)
+            page = self.storage.read(self.id, self._state.position, limit)
+            for stored in page:
+                self._state.apply(stored.position, stored.time, decoded(stored.body))
+            if len(page) < limit:
+                return
+            self._keep_snapshot()
+
+    def _keep_snapshot(self) -> None:
+        if snapshot_due(self._state.position, self._snapshot_position):
+            self.storage.save_snapshot(self.id, snapshot_of(self._state))
+            self._snapshot_position = self._state.position

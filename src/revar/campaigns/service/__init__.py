@@ -1,0 +1,1 @@
+"""The HTTP service: a JSON API and a dashboard over campaigns."""

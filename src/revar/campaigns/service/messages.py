@@ -1,0 +1,228 @@
+"""What the service takes and gives: every request and reply as a record, strictly typed."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from revar.campaigns.commands import EPISODE_ID, EpisodeReply
+from revar.campaigns.definition import (
+    LARGEST_SEED,
+    LEASE,
+    LONGEST_LEASE,
+    MOST_ACTIONS,
+    MOST_EPISODES,
+    MOST_STEPS,
+    NAME,
+    StrategyRecord,
+)
+from revar.campaigns.progress import Look
+from revar.campaigns.status import Status
+from revar.estimators.estimator import Estimate
+
+Name = Annotated[str, Meta(pattern=f"^{NAME.pattern}$", description="A campaign's name.")]
+EpisodeId = Annotated[str, Meta(pattern=f"^{EPISODE_ID.pattern}$")]
+Probability = Annotated[float, Meta(ge=0, le=1)]
+Probabilities = Annotated[list[Probability], Meta(min_length=1, max_length=MOST_ACTIONS)]
+StepNumber = Annotated[int, Meta(ge=0, lt=MOST_STEPS, description="From 0.")]
+
+
+class PolicyRowMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The target policy in one state, which is any JSON value but null."""
+
+    state: Any
+    probabilities: Probabilities
+
+
+class CreateCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A new campaign. Without `policy`, every act sends the target policy's probabilities."""
+
+    name: Name
+    horizon: Annotated[int, Meta(ge=1, le=MOST_STEPS)]
+    episodes: Annotated[int, Meta(ge=1, le=MOST_EPISODES)]
+    discount: Annotated[float, Meta(ge=0, le=1)] = 1.0
+    actions: Annotated[int, Meta(ge=1, le=MOST_ACTIONS)] | None = None
+    policy: Annotated[list[PolicyRowMessage], Meta(min_length=1)] | None = None
+    strategy: str | StrategyRecord = "flow"
+    seed: Annotated[int, Meta(ge=0, le=LARGEST_SEED)] | None = None
+    lease: Annotated[float, Meta(gt=0, le=LONGEST_LEASE)] = LEASE
+
+
+class StartEpisode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An id of the caller's own makes it safe to ask again when the reply was lost."""
+
+    episode: EpisodeId | None = None
+
+
+class ActMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Ask for the action of a step. `state` is any JSON value but null."""
+
+    step: StepNumber
+    state: Any
+    probabilities: Probabilities | None = None
+
+
+class RewardMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Report what the action of a step led to; `next_state` is null where the episode ended."""
+
+    step: StepNumber
+    reward: Annotated[float, Meta(ge=-1e100, le=1e100)]
+    next_state: Any
+
+
+class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """No fields."""
+
+
+class EpisodeMessage(msgspec.Struct, frozen=True):
+    """Where an episode stands. `steps` counts complete ones: it is the number of the next."""
+
+    episode: str
+    number: int
+    steps: int
+    over: bool
+    repeated: bool
+
+    @classmethod
+    def of(cls, reply: EpisodeReply) -> "EpisodeMessage":
+        """The reply to a command."""
+        return cls(reply.episode, reply.number, reply.steps, reply.over, reply.repeated)
+
+
+class ActionMessage(msgspec.Struct, frozen=True):
+    """The action to take; `propensity` is null where it was not drawn at random."""
+
+    episode: str
+    step: int
+    action: int
+    propensity: float | None
+    repeated: bool
+
+
+class EstimateMessage(msgspec.Struct, frozen=True):
+    """The target policy's value; the error is null while the data cannot tell it."""
+
+    value: float
+    standard_error: float | None
+    low: float | None
+    high: float | None
+    confidence: float
+    episodes: int
+    unvisited_probability: float
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> "EstimateMessage":
+        """The estimate, with null in the place of infinity."""
+        known = estimate.standard_error < float("inf")
+        low, high = estimate.interval
+        return cls(
+            estimate.value,
+            estimate.standard_error if known else None,
+            low if known else None,
+            high if known else None,
+            estimate.confidence,
+            estimate.episodes,
+            estimate.unvisited_probability,
+        )
+
+
+class LeaseMessage(msgspec.Struct, frozen=True):
+    """An open episode; times are seconds since 1970."""
+
+    episode: str
+    number: int
+    steps: int
+    started: float
+    ends: float
+    overdue: bool
+
+
+class StatusMessage(msgspec.Struct, frozen=True):
+    """Where a campaign stands."""
+
+    name: str
+    id: str
+    horizon: int
+    discount: float
+    actions: int
+    strategy: StrategyRecord
+    seed: int
+    lease: float
+    has_policy_table: bool
+    episodes: int
+    finished: int
+    open: int
+    free: int
+    late: int
+    partial: int
+    steps: int
+    states: int
+    steps_per_second: float
+    closed: bool
+    spent: bool
+    leases: list[LeaseMessage]
+    estimate: EstimateMessage | None
+
+    @classmethod
+    def of(cls, status: Status) -> "StatusMessage":
+        """The status of a campaign."""
+        definition = status.definition
+        return cls(
+            name=status.name,
+            id=status.id,
+            horizon=definition.horizon,
+            discount=definition.discount,
+            actions=definition.actions,
+            strategy=definition.strategy,
+            seed=definition.seed,
+            lease=definition.lease,
+            has_policy_table=definition.policy is not None,
+            episodes=status.budget,
+            finished=status.finished,
+            open=status.leased,
+            free=status.free,
+            late=status.late,
+            partial=status.partial,
+            steps=status.steps,
+            states=status.states,
+            steps_per_second=status.pace,
+            closed=status.closed,
+            spent=status.spent,
+            leases=[
+                LeaseMessage(
+                    lease.episode,
+                    lease.number,
+                    lease.steps,
+                    lease.started,
+                    lease.ends,
+                    lease.overdue,
+                )
+                for lease in status.leases
+            ],
+            estimate=None if status.estimate is None else EstimateMessage.of(status.estimate),
+        )
+
+
+class HistoryMessage(msgspec.Struct, frozen=True):
+    """The estimate at growing numbers of finished episodes."""
+
+    looks: list[Look]
+
+
+class CampaignsMessage(msgspec.Struct, frozen=True):
+    """The names of all campaigns, in the order of creation."""
+
+    campaigns: list[str]
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Why something was not done: a code for programs, a sentence for people."""
+
+    code: str
+    message: str
+
+
+class ErrorMessage(msgspec.Struct, frozen=True):
+    """The body of every reply that is not a success."""
+
+    error: Problem

@@ -1,0 +1,121 @@
+"""The dashboard's pages: made on the server, refreshed by a few lines of script."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import jinja2
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from revar.campaigns.campaign import Campaign
+from revar.campaigns.definition import LEASE, checked_name
+from revar.campaigns.service import views
+from revar.campaigns.service.access import SESSION, SESSION_SECONDS
+from revar.campaigns.storage.interface import StorageError
+from revar.campaigns.verdicts import UnknownCampaignError
+from revar.errors import InputError
+from revar.strategies.strategy import strategies
+
+LISTED = 100  # campaigns on the first page, the latest first
+
+
+def routes() -> list[Route]:
+    """Every page."""
+    return [
+        Route("/", overview),
+        Route("/new", new),
+        Route("/campaigns/{name}", campaign),
+        Route("/login", login, methods=["GET", "POST"]),
+        Route("/logout", logout, methods=["POST"]),
+    ]
+
+
+async def overview(request: Request) -> Response:
+    """Every campaign in a line."""
+    campaigns = request.app.state.campaigns
+    try:
+        names = await campaigns.names()
+        shown = [await campaigns.read(name, Campaign.status) for name in reversed(names[-LISTED:])]
+    except StorageError as error:
+        return _page(request, "problem.html", 503, title="No storage", message=str(error))
+    return _page(request, "overview.html", statuses=shown, total=len(names))
+
+
+async def campaign(request: Request) -> Response:
+    """One campaign."""
+    try:
+        name = checked_name(request.path_params["name"])
+        view = await request.app.state.campaigns.read(name, views.view_of)
+    except (InputError, UnknownCampaignError):
+        given = request.path_params["name"]
+        return _page(
+            request, "problem.html", 404, title="Not found", message=f"No campaign “{given}”."
+        )
+    except StorageError as error:
+        return _page(request, "problem.html", 503, title="No storage", message=str(error))
+    return _page(
+        request,
+        "campaign.html",
+        view=view,
+        status=view.status,
+        most_leases=views.MOST_LEASES,
+        most_actions=views.MOST_ACTIONS_SHOWN,
+        address=str(request.base_url).rstrip("/"),
+    )
+
+
+async def new(request: Request) -> Response:
+    """The form that creates a campaign; its script sends it to the API."""
+    ids = [name for name in strategies.ids() if not strategies.find(name)().needs_model]
+    return _page(request, "new.html", strategies=ids, lease=LEASE)
+
+
+async def login(request: Request) -> Response:
+    """A token becomes a session of this browser."""
+    access = request.app.state.access
+    if not access.needed:
+        return RedirectResponse("/", status_code=303)
+    if request.method == "GET":
+        return _page(request, "login.html", outside=True, wrong=False)
+    # The token in the body of a form, never in an address.
+    form = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=5)
+    if not access.knows(form.get("token", [""])[0].strip()):
+        return _page(request, "login.html", 401, outside=True, wrong=True)
+    response = RedirectResponse("/", status_code=303)
+    response.set_cookie(
+        SESSION,
+        access.new_session(),
+        max_age=SESSION_SECONDS,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return response
+
+
+async def logout(request: Request) -> Response:  # noqa: ARG001
+    """Forget the session of this browser."""
+    response = RedirectResponse("/login", status_code=303)
+    response.delete_cookie(SESSION)
+    return response
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(views.FILTERS)
+    return environment
+
+
+def _page(request: Request, template: str, code: int = 200, **values: Any) -> Response:
+    known = {"guarded": request.app.state.access.needed, "outside": False, **values}
+    return HTMLResponse(_templates().get_template(template).render(known), code)

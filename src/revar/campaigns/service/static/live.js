@@ -1,0 +1,91 @@
+// Keeps a page up to date: its main part is fetched again every two seconds while it is looked at.
+"use strict";
+
+const EVERY = 2000;
+const main = document.getElementById("main");
+const pulse = document.getElementById("pulse");
+
+function show(live) {
+  pulse.hidden = false;
+  pulse.classList.toggle("lost", !live);
+  pulse.querySelector("b").textContent = live ? "live" : "not connected";
+}
+
+// Replaces the children that differ, so that what a person has opened or selected stays.
+function replace(fresh) {
+  const now = Array.from(main.children);
+  const next = Array.from(fresh.children);
+  if (now.length !== next.length) {
+    main.replaceChildren(...next);
+    return;
+  }
+  next.forEach((element, place) => {
+    if (now[place].tagName !== "DETAILS" && now[place].outerHTML !== element.outerHTML) {
+      now[place].replaceWith(element);
+    }
+  });
+}
+
+async function refresh() {
+  if (document.hidden || String(window.getSelection())) return;
+  try {
+    const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (response.redirected || response.status === 401) {
+      location.reload();
+      return;
+    }
+    if (!response.ok) throw new Error(String(response.status));
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    replace(page.getElementById("main"));
+    show(true);
+  } catch {
+    show(false);
+  }
+}
+
+if (main.hasAttribute("data-live")) {
+  show(true);
+  setInterval(refresh, EVERY);
+  document.addEventListener("visibilitychange", refresh);
+}
+
+const form = document.getElementById("create");
+if (form) {
+  const error = document.getElementById("error");
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    error.textContent = "";
+    const field = (name) => form.elements[name].value.trim();
+    const asked = {
+      name: field("name"),
+      episodes: Number(field("episodes")),
+      horizon: Number(field("horizon")),
+      discount: Number(field("discount")),
+      lease: Number(field("lease")),
+      strategy: field("strategy"),
+    };
+    if (field("seed")) asked.seed = Number(field("seed"));
+    if (field("source") === "sent") {
+      asked.actions = Number(field("actions"));
+    } else {
+      try {
+        asked.policy = JSON.parse(field("policy"));
+      } catch (problem) {
+        error.textContent = `The policy is not JSON: ${problem.message}`;
+        return;
+      }
+    }
+    try {
+      const response = await fetch("/api/campaigns", {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify(asked),
+      });
+      const reply = await response.json();
+      if (response.ok) location.href = `/campaigns/${encodeURIComponent(reply.name)}`;
+      else error.textContent = reply.error.message;
+    } catch {
+      error.textContent = "The service did not answer.";
+    }
+  });
+}

@@ -1,0 +1,112 @@
+"""What a storage must do: keep one log of events for each campaign, and never lose what it took.
+
+Nothing else is asked of it. It does not know what an event means: two events that contradict each
+other are both appended, and whoever reads them judges by their order.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from revar.errors import RefusedError
+
+
+class StorageError(RefusedError):
+    """The storage cannot be reached, or cannot be used as it is."""
+
+
+class NameTakenError(StorageError):
+    """There is a campaign of that name."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A campaign as the storage knows it: what never changes about it."""
+
+    id: str
+    name: str
+    definition: bytes
+    created: float  # seconds since 1970, by the storage's clock
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An event with its place in the log, from 1, and when it was taken."""
+
+    position: int
+    time: float
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Appended:
+    """Where the last of the appended events stands, and when they were taken."""
+
+    position: int
+    time: float
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What follows from the events up to `position`, so that they need not be read again."""
+
+    position: int
+    body: bytes
+
+
+class Storage(ABC):
+    """Logs of campaigns. Every method may be called from any thread.
+
+    `append` returns when the events are durable. Positions of a log are 1, 2, 3, ... in the order
+    in which appends took effect, the events of one append side by side; a reader that sees an
+    event sees every event before it.
+    """
+
+    @abstractmethod
+    def create(self, campaign_id: str, name: str, definition: bytes) -> Entry:
+        """Begin an empty log; `NameTakenError` where the name is in use."""
+
+    @abstractmethod
+    def entries(self) -> list[Entry]:
+        """Every campaign, in the order of creation."""
+
+    @abstractmethod
+    def find(self, name: str) -> Entry | None:
+        """The campaign of that name."""
+
+    @abstractmethod
+    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> Appended:
+        """Add events to the end of the log, all of them or none."""
+
+    @abstractmethod
+    def read(self, campaign_id: str, after: int, limit: int) -> list[Stored]:
+        """At most `limit` events that follow the position `after`, in order."""
+
+    @abstractmethod
+    def save_snapshot(self, campaign_id: str, snapshot: Snapshot) -> None:
+        """Keep the snapshot, unless a later one is kept already."""
+
+    @abstractmethod
+    def load_snapshot(self, campaign_id: str) -> Snapshot | None:
+        """The snapshot that is kept."""
+
+    @abstractmethod
+    def now(self) -> float:
+        """Seconds since 1970 by the clock that stamps the events."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of files and connections; a second call does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,184 @@
+"""Campaigns in one SQLite file: the default, for one machine and any number of processes."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from revar.campaigns.storage.interface import (
+    Appended,
+    Entry,
+    NameTakenError,
+    Snapshot,
+    Storage,
+    StorageError,
+    Stored,
+)
+from revar.campaigns.storage.schema import missing_steps
+
+# Marks the file as ours ("revr"), so that another program's database is not migrated by mistake.
+APPLICATION = 0x72657672
+DIALECT = {
+    "bytes": "BLOB",
+    "real": "REAL",
+    "whole": "INTEGER",
+    "serial": "INTEGER",
+    "clustered": "WITHOUT ROWID",
+}
+PATIENCE = 60.0  # seconds to wait while another process writes
+
+
+class SQLiteStorage(Storage):
+    """One connection, shared by the threads of the process one at a time.
+
+    Write-ahead log with `synchronous=FULL`: a commit is on the disk before `append` returns.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        try:
+            self._connection = sqlite3.connect(
+                self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+            )
+        except sqlite3.Error as error:
+            raise StorageError(f"{self.path} cannot be used as a storage: {error}") from error
+        try:
+            self._prepare()
+        except sqlite3.Error as error:
+            self.close()
+            raise StorageError(f"{self.path} cannot be used as a storage: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def create(self, campaign_id: str, name: str, definition: bytes) -> Entry:
+        """See `Storage`."""
+        with self._transaction() as cursor:
+            entry = Entry(campaign_id, name, definition, time.time())
+            try:
+                cursor.execute(
+                    "INSERT INTO revar_campaigns (id, name, definition, created, length)"
+                    " VALUES (?, ?, ?, ?, 0)",
+                    (entry.id, entry.name, entry.definition, entry.created),
+                )
+            except sqlite3.IntegrityError:
+                raise NameTakenError(f"there is a campaign {name!r} already") from None
+            return entry
+
+    def entries(self) -> list[Entry]:
+        """See `Storage`."""
+        return self._entries("ORDER BY key", ())
+
+    def find(self, name: str) -> Entry | None:
+        """See `Storage`."""
+        return next(iter(self._entries("WHERE name = ?", (name,))), None)
+
+    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> Appended:
+        """See `Storage`."""
+        with self._transaction() as cursor:
+            cursor.execute(
+                "UPDATE revar_campaigns SET length = length + ? WHERE id = ? RETURNING key, length",
+                (len(bodies), campaign_id),
+            )
+            row = cursor.fetchone()
+            if row is None:
+                raise StorageError(f"there is no campaign with the id {campaign_id!r}")
+            key, last = row
+            taken = time.time()
+            first = last - len(bodies) + 1
+            cursor.executemany(
+                "INSERT INTO revar_events (campaign, position, taken, body) VALUES (?, ?, ?, ?)",
+                [(key, first + i, taken, body) for i, body in enumerate(bodies)],
+            )
+        return Appended(last, taken)
+
+    def read(self, campaign_id: str, after: int, limit: int) -> list[Stored]:
+        """See `Storage`."""
+        rows = self._rows(
+            "SELECT position, taken, body FROM revar_events"
+            " WHERE campaign = (SELECT key FROM revar_campaigns WHERE id = ?) AND position > ?"
+            " ORDER BY position LIMIT ?",
+            (campaign_id, after, limit),
+        )
+        return [Stored(*row) for row in rows]
+
+    def save_snapshot(self, campaign_id: str, snapshot: Snapshot) -> None:
+        """See `Storage`."""
+        with self._transaction() as cursor:
+            cursor.execute(
+                "INSERT INTO revar_snapshots (campaign, position, body)"
+                " SELECT key, ?, ? FROM revar_campaigns WHERE id = ?"
+                " ON CONFLICT (campaign) DO UPDATE"
+                " SET position = excluded.position, body = excluded.body"
+                " WHERE excluded.position > revar_snapshots.position",
+                (snapshot.position, snapshot.body, campaign_id),
+            )
+
+    def load_snapshot(self, campaign_id: str) -> Snapshot | None:
+        """See `Storage`."""
+        rows = self._rows(
+            "SELECT position, body FROM revar_snapshots"
+            " WHERE campaign = (SELECT key FROM revar_campaigns WHERE id = ?)",
+            (campaign_id,),
+        )
+        return Snapshot(*rows[0]) if rows else None
+
+    def now(self) -> float:
+        """See `Storage`."""
+        return time.time()
+
+    def close(self) -> None:
+        """See `Storage`."""
+        with self._lock:
+            self._connection.close()
+
+    def _entries(self, condition: str, values: tuple[object, ...]) -> list[Entry]:
+        query = f"SELECT id, name, definition, created FROM revar_campaigns {condition}"
+        return [Entry(*row) for row in self._rows(query, values)]
+
+    def _rows(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        with self._lock:
+            try:
+                return self._connection.execute(query, values).fetchall()
+            except sqlite3.Error as error:
+                raise StorageError(f"{self.path}: {error}") from error
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Cursor]:
+        """The write lock from the start: two processes that read first would both wait in vain."""
+        with self._lock:
+            try:
+                cursor = self._connection.cursor()
+                cursor.execute("BEGIN IMMEDIATE")
+                try:
+                    yield cursor
+                    cursor.execute("COMMIT")
+                except BaseException:
+                    if self._connection.in_transaction:
+                        cursor.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                raise StorageError(f"{self.path}: {error}") from error
+
+    def _prepare(self) -> None:
+        self._connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute("PRAGMA foreign_keys = ON")
+        with self._transaction() as cursor:
+            marked, version = (
+                cursor.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("application_id", "user_version")
+            )
+            tables = cursor.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if marked != APPLICATION and tables > 0:
+                raise StorageError(f"{self.path} is the database of another program")
+            for step in missing_steps(version, str(self.path)):
+                for statement in step:
+                    cursor.execute(statement.format(**DIALECT))
+                version += 1
+            cursor.execute(f"PRAGMA application_id = {APPLICATION}")
+            cursor.execute(f"PRAGMA user_version = {version}")

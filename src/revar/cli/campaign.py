@@ -1,0 +1,204 @@
+"""`revar campaign`: create, look at, export, merge and finish campaigns in a storage."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from revar.cli.storage import storage_option
+
+if TYPE_CHECKING:
+    from revar.campaigns import Campaign
+
+
+@click.group()
+def campaign() -> None:
+    """Create, look at, export, merge and finish campaigns.
+
+    \b
+    Examples:
+      export REVAR_STORAGE=sqlite:///campaigns.db
+      revar campaign create ads --actions 3 --horizon 5 --episodes 2000
+      revar campaign status ads
+      revar campaign export ads --output ads.jsonl
+    """
+
+
+@campaign.command()
+@click.argument("name")
+@storage_option
+@click.option("--horizon", type=int, required=True, help="Most steps of an episode.")
+@click.option("--episodes", type=int, required=True, help="The budget.")
+@click.option("--discount", type=float, default=1.0, show_default=True)
+@click.option("--strategy", default="flow", show_default=True, help="Strategy id.")
+@click.option("--seed", type=int, default=None, help="Default: drawn.")
+@click.option("--lease", type=float, default=900.0, show_default=True, help="Seconds of silence.")
+@click.option("--actions", type=int, default=None, help="Without a policy table: how many.")
+@click.option(
+    "--policy",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help='JSON: [{"state": ..., "probabilities": [...]}, ...], or {"state": [...], ...}.',
+)
+def create(name: str, storage: str, policy: Path | None, **question: Any) -> None:
+    """Create a campaign.
+
+    Without --policy every decision brings the target policy's probabilities with it.
+    """
+    from revar.campaigns import Campaign
+
+    table = None if policy is None else _policy_table(policy)
+    made = Campaign.create(storage, name, policy=table, **question)
+    click.echo(f"created {made.name}, id {made.id}, seed {made.definition.seed}")
+
+
+@campaign.command("list")
+@storage_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+def list_campaigns(storage: str, as_json: bool) -> None:
+    """List the campaigns of a storage, in the order of creation."""
+    from revar.campaigns import Campaign, open_storage
+
+    with open_storage(storage) as store:
+        found = [Campaign(store, entry).status() for entry in store.entries()]
+    if as_json:
+        _print_json(found)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{len(found)} campaigns")
+    table.add_column("name")
+    for heading in ("finished", "budget", "open", "value", "95% interval"):
+        table.add_column(heading, justify="right")
+    for status in found:
+        value = interval = "-"
+        if status.estimate is not None:
+            low, high = status.estimate.interval
+            value, interval = f"{status.estimate.value:.4g}", f"{low:.4g} to {high:.4g}"
+        table.add_row(
+            status.name,
+            f"{status.finished}",
+            f"{status.budget}",
+            f"{status.leased}",
+            value,
+            interval,
+        )
+    Console().print(table)
+
+
+@campaign.command()
+@click.argument("name")
+@storage_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+def status(name: str, storage: str, as_json: bool) -> None:
+    """Show where a campaign stands."""
+    found = _open(storage, name).status()
+    if as_json:
+        _print_json(found)
+    else:
+        click.echo(str(found))
+
+
+@campaign.command()
+@click.argument("name")
+@storage_option
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file ending in .jsonl, .csv, .npz or .parquet. Default: print JSON lines.",
+)
+def export(name: str, storage: str, output: Path | None) -> None:
+    """Write the data: an episode a line (.jsonl), a step a row (.csv), or a dataset of revar.
+
+    Texts hold every complete step; a dataset (.npz, .parquet) holds the complete episodes.
+    """
+    from revar.campaigns.export import FORMATS, exported
+    from revar.datasets.files import save_dataset
+    from revar.errors import InputError
+
+    form = "jsonl" if output is None else output.suffix.removeprefix(".")
+    if form not in (*FORMATS, "npz", "parquet"):
+        raise InputError(f"{output} must end in .jsonl, .csv, .npz or .parquet")
+    found = _open(storage, name)
+    if output is not None and form not in FORMATS:
+        save_dataset(found.dataset(), output)
+        click.echo(f"wrote {output}")
+        return
+    pieces = exported(found.definition, found.events(), form)
+    if output is None:
+        for piece in pieces:
+            click.echo(piece, nl=False)
+        return
+    with output.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(pieces)
+    click.echo(f"wrote {output}")
+
+
+@campaign.command()
+@click.argument("name")
+@click.argument("source")
+@storage_option
+@click.option("--source-name", default=None, help="Its name there; default: the same name.")
+def merge(name: str, source: str, storage: str, source_name: str | None) -> None:
+    """Merge a campaign of the storage SOURCE into campaign NAME, which is created if missing.
+
+    Both must ask the same question. Merging again adds only what is new.
+    """
+    from revar.campaigns import Campaign, open_storage
+    from revar.campaigns.merging import merge as merge_campaigns
+
+    other = _open(source, source_name or name)
+    store = open_storage(storage)
+    if store.find(name) is None:
+        target = Campaign.copy_of(other, store, name)
+    else:
+        target = Campaign.open(store, name)
+    done = merge_campaigns(target, other)
+    click.echo(f"merged {done.episodes} new episodes, {done.events} events")
+
+
+@campaign.command()
+@click.argument("name")
+@storage_option
+def finish(name: str, storage: str) -> None:
+    """Close a campaign: no more episodes are started; open ones may still report."""
+    found = _open(storage, name)
+    found.finish()
+    click.echo(str(found.status()))
+
+
+def _open(storage: str, name: str) -> "Campaign":
+    from revar.campaigns import Campaign
+
+    return Campaign.open(storage, name)
+
+
+def _policy_table(path: Path) -> Any:
+    import msgspec
+
+    from revar.errors import InputError
+
+    try:
+        table = msgspec.json.decode(path.read_bytes())
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is not JSON: {error}") from None
+    if isinstance(table, dict):
+        return table
+    rows = table if isinstance(table, list) else [table]
+    for place, row in enumerate(rows):
+        if not isinstance(row, dict) or set(row) != {"state", "probabilities"}:
+            raise InputError(f"row {place} of {path} must have a state and probabilities")
+    return [(row["state"], row["probabilities"]) for row in rows]
+
+
+def _print_json(found: Any) -> None:
+    import msgspec
+
+    from revar.campaigns.service.messages import StatusMessage
+
+    messages = (
+        [StatusMessage.of(status) for status in found]
+        if isinstance(found, list)
+        else StatusMessage.of(found)
+    )
+    click.echo(msgspec.json.format(msgspec.json.encode(messages), indent=1).decode())

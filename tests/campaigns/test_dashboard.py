@@ -1,0 +1,167 @@
+"""The dashboard in a real browser, against a service as users run it."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from revar.campaigns import Campaign
+from tests.browser import Browser
+from tests.campaigns.serving import Service, call, serving
+from tests.campaigns.worlds import World
+
+TOKEN = "a-token-for-the-dashboard"
+WIDTHS = (390, 768, 1280)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service with a campaign that has run for a while."""
+    storage = f"sqlite:///{tmp_path_factory.mktemp('dashboard')}/campaigns.db"
+    world = World.named("gridworld")
+    campaign = Campaign.create(
+        storage, "grid", policy=world.policy, horizon=world.horizon, episodes=400, seed=1
+    )
+    for episode in campaign.episodes():
+        world.play(episode)
+        if episode.number == 120:
+            break
+    campaign.start_episode().act(world.first(121))
+    with serving(storage) as running:
+        yield running
+
+
+def picture(browser: Browser, name: str) -> None:
+    """Keep a picture where somebody wants to look at them."""
+    if os.environ.get("REVAR_PICTURES"):
+        browser.picture(Path(os.environ["REVAR_PICTURES"]) / f"{name}.png")
+
+
+def test_create_watch_and_download(service: Service, browser: Browser) -> None:
+    browser.open(service.address + "/")
+    browser.find("a[href='/new']").click()
+    browser.find("input[name=name]").send_keys("ads")
+    for name, value in (("episodes", "30"), ("horizon", "1"), ("seed", "3")):
+        field = browser.find(f"input[name={name}]")
+        field.clear()
+        field.send_keys(value)
+    browser.find("input[value=table]").click()
+    table = json.dumps([{"state": "home", "probabilities": [0.5, 0.5]}])
+    browser.find("textarea[name=policy]").send_keys(table)
+    browser.find("form#create button").click()
+    browser.until(lambda: browser.driver.current_url.endswith("/campaigns/ads"))
+    assert browser.text("#finished") == "0"
+    # It progresses while it is watched, without a reload by hand.
+    browser.driver.execute_script("window.stayed = true")
+    for number in range(30):
+        path = "/api/campaigns/ads/episodes"
+        episode = call(service.address, path, {})[1]["episode"]
+        action = call(service.address, f"{path}/{episode}/act", {"step": 0, "state": "home"})[1]
+        told = {"step": 0, "reward": action["action"] + 0.1 * (number % 5), "next_state": None}
+        call(service.address, f"{path}/{episode}/reward", told)
+    browser.until(lambda: browser.text("#finished") == "30")
+    assert browser.driver.execute_script("return window.stayed") is True
+    assert "complete" in browser.text("h1")
+    assert browser.text("#value").startswith("0.7")
+    assert len(browser.all("#chart .dot")) > 5
+    browser.find("#download").click()
+    file = browser.downloads / "ads.jsonl"
+    browser.until(file.exists)
+    lines = file.read_text().splitlines()
+    assert len(lines) == 30
+    assert json.loads(lines[0])["steps"][0]["state"] == "home"
+
+
+def test_what_a_campaign_shows(service: Service, browser: Browser) -> None:
+    browser.open(service.address + "/campaigns/grid")
+    text = browser.text("main")
+    for heading in (
+        "Value of the target policy",
+        "Episodes",
+        "Steps a second",
+        "On-policy would have given",
+        "Estimate and 95% interval over episodes",
+        "Behavior against target policy",
+        "What drives the remaining variance",
+        "Open leases",
+    ):
+        assert heading in text
+    assert len(browser.all(".policy tbody tr")) == 12
+    assert len(browser.all(".share")) == 8
+    assert "121" in text  # the number of the open episode
+    bars = browser.all(".policy .behavior")
+    assert max(bar.size["height"] for bar in bars) > 20
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("page", ["/", "/new", "/campaigns/grid", "/campaigns/none"])
+def test_every_width_and_scheme(
+    service: Service, browser: Browser, page: str, width: int, dark: bool
+) -> None:
+    browser.open(service.address + page, width=width, dark=dark)
+    name = page.strip("/").replace("/", "-") or "overview"
+    picture(browser, f"{name}-{width}-{'dark' if dark else 'light'}")
+    assert browser.overflow() <= 0
+    background, ink = browser.driver.execute_script(
+        "const of = (e) => getComputedStyle(e);"
+        "return [of(document.body).backgroundColor, of(document.body).color]"
+    )
+    assert (brightness(background) < brightness(ink)) == dark
+    assert abs(brightness(background) - brightness(ink)) > 150  # can be read
+    cut = browser.driver.execute_script(
+        "return [...document.querySelectorAll('main *')].filter("
+        "  e => e.getBoundingClientRect().right > window.innerWidth + 1 && !e.closest('pre')"
+        ").map(e => e.outerHTML.slice(0, 80))"
+    )
+    assert cut == []
+    missing = page.endswith("none")  # the browser notes that a page was not found
+    assert [told for told in browser.problems() if not (missing and "404" in told)] == []
+
+
+def brightness(color: str) -> float:
+    """Of rgb(r, g, b), from 0 to 255."""
+    return sum(float(part) for part in color.partition("(")[2].rstrip(")").split(",")[:3]) / 3
+
+
+def test_a_form_that_is_refused_says_why(service: Service, browser: Browser) -> None:
+    browser.open(service.address + "/new")
+    browser.find("input[name=name]").send_keys("refused")
+    browser.find("input[value=table]").click()
+    policy = browser.find("textarea[name=policy]")
+    policy.send_keys("{")
+    browser.find("form#create button").click()
+    browser.until(lambda: "not JSON" in browser.text("#error"))
+    policy.clear()
+    policy.send_keys('[{"state": 1, "probabilities": [0.5, 0.4]}]')
+    browser.find("form#create button").click()
+    browser.until(lambda: "sum to 0.9" in browser.text("#error"))
+    (told,) = browser.problems()  # the browser notes the refusal itself
+    assert "422" in told
+
+
+def test_a_service_that_goes_away_is_noticed(tmp_path: Path, browser: Browser) -> None:
+    with serving(f"sqlite:///{tmp_path}/campaigns.db") as running:
+        browser.open(running.address + "/")
+        browser.until(lambda: browser.text("#pulse") == "live")
+        running.stop()
+        browser.until(lambda: browser.text("#pulse") == "not connected")
+    browser.open("about:blank")
+    assert all("ERR_CONNECTION_REFUSED" in problem for problem in browser.problems())
+
+
+def test_the_dashboard_asks_for_a_token(tmp_path: Path, browser: Browser) -> None:
+    with serving(f"sqlite:///{tmp_path}/campaigns.db", token=TOKEN) as running:
+        browser.open(running.address + "/new", width=390, dark=True)
+        assert browser.driver.current_url.endswith("/login")
+        picture(browser, "login-390-dark")
+        browser.find("input[name=token]").send_keys(TOKEN)
+        browser.find("main button").click()
+        browser.until(lambda: "No campaign yet" in browser.text("main"))
+        picture(browser, "empty-390-dark")
+        browser.find("header button").click()
+        browser.until(lambda: browser.driver.current_url.endswith("/login"))
+        browser.open(running.address + "/")
+        assert browser.driver.current_url.endswith("/login")

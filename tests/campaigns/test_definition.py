@@ -1,0 +1,90 @@
+"""What a campaign may be asked; everything else is refused in one sentence."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from revar.campaigns import Campaign, MemoryStorage, UnknownCampaignError
+from revar.campaigns.definition import defined
+from revar.campaigns.storage.interface import NameTakenError
+from revar.errors import InputError
+
+GOOD: dict[str, Any] = {"actions": 2, "horizon": 2, "episodes": 2}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"actions": None}, "the number of actions must be given"),
+        ({"actions": 0}, "actions is 0"),
+        ({"actions": 2.5}, "actions is 2.5"),
+        ({"horizon": 0}, "horizon is 0"),
+        ({"horizon": True}, "horizon is True"),
+        ({"horizon": 10**9}, "horizon is"),
+        ({"episodes": -1}, "episodes is -1"),
+        ({"discount": 1.5}, "discount is 1.5"),
+        ({"discount": float("nan")}, "discount is nan"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": 2**64}, "seed is"),
+        ({"lease": 0}, "lease is 0"),
+        ({"lease": float("inf")}, "lease is inf"),
+        ({"strategy": "flw"}, "did you mean 'flow'"),
+        ({"strategy": "oracle"}, "needs the true model"),
+        ({"strategy": 3}, "strategy is 3"),
+        ({"policy": {}}, "the policy table is empty"),
+        ({"policy": {"s": [0.5, 0.4]}}, "sum to 0.9"),
+        ({"policy": {"s": [1.0]}}, "actions is 2, but the policy has 1"),
+        ({"policy": [("s", [1, 0]), ("t", [1, 0, 0])]}, "rows of"),
+        ({"policy": [(1, [1, 0]), (1.0, [1, 0])]}, "state 1 twice"),
+        ({"policy": {"s": [float("nan"), 1.0]}}, "the policy of state"),
+        ({"policy": np.ones(3)}, "it must be"),
+        ({"policy": [(None, [1, 0])]}, "null"),
+        ({"policy": ["s"]}, "row 0 of the policy"),
+        ({"policy": [3]}, "row 0 of the policy"),
+    ],
+)
+def test_questions_that_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        Campaign.create(MemoryStorage(), "c", **{**GOOD, **changes})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["", " ", "a b", "../x", "a/b", "-a", "ä", "a" * 101, None, 3])
+def test_names_that_are_refused(name: Any) -> None:
+    with pytest.raises(InputError, match="the name of a campaign is"):
+        Campaign.create(MemoryStorage(), name, **GOOD)
+
+
+def test_a_name_is_taken_once() -> None:
+    storage = MemoryStorage()
+    Campaign.create(storage, "c", **GOOD)
+    with pytest.raises(NameTakenError, match="there is a campaign 'c' already"):
+        Campaign.create(storage, "c", **GOOD)
+    with pytest.raises(UnknownCampaignError, match="there is no campaign 'd'"):
+        Campaign.open(storage, "d")
+
+
+def test_a_seed_is_drawn_and_kept() -> None:
+    seeds = {defined(**GOOD).seed for _ in range(5)}
+    assert len(seeds) == 5
+    storage = MemoryStorage()
+    made = Campaign.create(storage, "c", **GOOD)
+    assert Campaign.open(storage, "c").definition == made.definition
+
+
+def test_tables_of_every_form_are_the_same_question() -> None:
+    forms: list[Any] = [
+        np.array([[0.5, 0.5], [1.0, 0.0]]),
+        {0: [0.5, 0.5], 1: [1, 0]},
+        [(1, (1.0, 0.0)), (0, np.array([0.5, 0.5]))],
+    ]
+    questions = [defined(**{**GOOD, "policy": form}).question() for form in forms]
+    assert questions[0] == questions[1] == questions[2]
+
+
+@pytest.mark.parametrize("episode_id", ["", "a/b", "a" * 65, 3, "ä"])
+def test_episode_ids_that_are_refused(episode_id: Any) -> None:
+    campaign = Campaign.create(MemoryStorage(), "c", **GOOD)
+    with pytest.raises(InputError, match="the id of an episode is"):
+        campaign.start_episode(episode_id)

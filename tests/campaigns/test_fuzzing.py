@@ -1,0 +1,86 @@
+"""Whatever is sent to the API, valid or not: never a 5xx, and always as its document says."""
+
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from revar.campaigns import Campaign, MemoryStorage
+from revar.campaigns.service.app import make_app
+from revar.campaigns.service.messages import ActMessage
+from revar.campaigns.service.routes import ROUTES, ApiRoute
+
+EXAMPLES = 40  # of each operation, of valid and of invalid data
+LOOPBACK = "http://127.0.0.1"
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+
+
+@pytest.fixture
+def app() -> Any:
+    """The application over two campaigns: an episode that may act, and one that waits."""
+    storage = MemoryStorage()
+    for name, table in (("table", {"s": [0.5, 0.5], "t": [1.0, 0.0]}), ("sent", None)):
+        campaign = Campaign.create(
+            storage, name, policy=table, actions=2, horizon=3, episodes=10**6, seed=1, lease=1e6
+        )
+        campaign.start_episode("starting")
+        campaign.start_episode("waiting").act("s", None if table else [0.5, 0.5])
+    return make_app(storage)
+
+
+# Of an operation that takes nothing there is nothing to send wrong.
+CASES = [
+    pytest.param(route, mode, id=f"{route.endpoint.__name__}-{mode.value}")
+    for route in ROUTES
+    for mode in schemathesis.GenerationMode
+    if mode.is_positive or route.takes is not None or "{" in route.path
+]
+
+
+@pytest.mark.parametrize(("route", "mode"), CASES)
+def test_operation(app: Any, route: ApiRoute, mode: schemathesis.GenerationMode) -> None:
+    schema = schemathesis.openapi.from_asgi("/api/openapi.json", app, headers={"Host": "127.0.0.1"})
+    operation = schema[route.path][route.method]
+    answers = []
+
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+    @given(
+        case=operation.as_strategy(generation_mode=mode),
+        place=st.fixed_dictionaries(
+            {
+                "name": st.sampled_from(["sent", "sent", "table", "drawn"]),
+                "episode": st.sampled_from(["starting", "starting", "waiting", "drawn"]),
+            },
+        ),
+        fitting=st.sampled_from([True, True, False]),
+    )
+    def send(case: Any, place: dict[str, str], fitting: bool) -> None:
+        """What is drawn, but often about something that exists and is due."""
+        for part in set(place) & set(case.path_parameters or {}):
+            if place[part] != "drawn":
+                case.path_parameters[part] = place[part]
+        if fitting and mode.is_positive and isinstance(case.body, dict) and "step" in case.body:
+            case.body["step"] = 0
+            if route.takes is ActMessage and place["name"] == "sent":
+                case.body["probabilities"] = [0.5, 0.5]
+        response = case.call(base_url=LOOPBACK)
+        answers.append(response.status_code)
+        case.validate_response(response, checks=CHECKS)
+
+    send()
+    # It was not all refused at the gate, or all let through.
+    assert any(status < 300 for status in answers) or route.conflicts
+    assert mode.is_positive or any(400 <= status < 500 for status in answers)

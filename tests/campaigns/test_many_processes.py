@@ -1,0 +1,59 @@
+"""Crashes and crowds: the accounts agree in the end, whatever happened on the way.
+
+Both run as programs of their own (see `crashing` and `crowd`), which also take larger numbers.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def run(program: str, *arguments: str) -> Any:
+    """Run a program of this folder; what it found. It fails where the accounts do not agree."""
+    done = subprocess.run(
+        [sys.executable, "-m", f"tests.campaigns.{program}", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("kills", [200])
+def test_nothing_is_lost_or_counted_twice_on_sqlite(tmp_path: Path, kills: int) -> None:
+    found = run("crashing", f"sqlite:///{tmp_path}/crash.db", "--kills", str(kills))
+    assert sum(found["killed"].values()) == kills
+    assert min(found["killed"].values()) >= kills / 5  # both the service and the workers
+    assert found["unanswered"] > 0  # kills did hit requests that were under way
+
+
+def test_nothing_is_lost_or_counted_twice_on_postgres(postgres_url: str) -> None:
+    found = run("crashing", postgres_url, "--kills", "60", "--episodes", "500")
+    assert sum(found["killed"].values()) == 60
+    assert found["unanswered"] > 0
+
+
+def test_sixteen_workers_through_the_service_on_sqlite(tmp_path: Path) -> None:
+    found = run("crowd", f"sqlite:///{tmp_path}/crowd.db", "--episodes", "400")
+    assert found["finished"] == 400
+
+
+def test_sixteen_workers_through_the_service_on_postgres(postgres_url: str) -> None:
+    found = run("crowd", postgres_url, "--episodes", "400")
+    assert found["finished"] == 400
+
+
+def test_sixteen_workers_directly_on_postgres(postgres_url: str) -> None:
+    found = run("crowd", postgres_url, "--episodes", "120", "--direct")
+    assert found["finished"] == 120
+
+
+def test_sixteen_workers_directly_on_sqlite(tmp_path: Path) -> None:
+    found = run("crowd", f"sqlite:///{tmp_path}/crowd.db", "--episodes", "120", "--direct")
+    assert found["finished"] == 120

@@ -1,0 +1,197 @@
+"""`revar campaign` and `revar serve`."""
+
+import json
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import revar
+from revar.cli import main
+from revar.errors import InputError
+from tests.campaigns.serving import Service, call, serving
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/campaigns.db"
+
+
+def run(storage: str, *arguments: str) -> Result:
+    environment = {"REVAR_STORAGE": storage, "COLUMNS": "120"}
+    return CliRunner().invoke(main.revar, ["campaign", *arguments], env=environment)
+
+
+def said(storage: str, *arguments: str) -> str:
+    result = run(storage, *arguments)
+    assert result.exception is None, result.exception
+    return result.output
+
+
+def test_from_create_to_finish(storage: str, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.json"
+    policy.write_text('[{"state": {"page": 1}, "probabilities": [0.5, 0.5]}]')
+    output = said(
+        storage, "create", "ads", "--horizon", "1", "--episodes", "5", "--policy", str(policy)
+    )
+    assert output.startswith("created ads, id ")
+    campaign = revar.Campaign.open(storage, "ads")
+    for _ in range(3):
+        episode = campaign.start_episode()
+        episode.act({"page": 1})
+        episode.reward(2.0, None)
+    assert "3 of 5 episodes finished" in said(storage, "status", "ads")
+    status = json.loads(said(storage, "status", "ads", "--json"))
+    assert (status["finished"], status["episodes"]) == (3, 5)
+    assert "ads" in said(storage, "list")
+    assert [found["name"] for found in json.loads(said(storage, "list", "--json"))] == ["ads"]
+    assert "closed" in said(storage, "finish", "ads")
+    assert json.loads(said(storage, "status", "ads", "--json"))["spent"]
+
+
+def test_a_policy_file_of_names(storage: str, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.json"
+    policy.write_text('{"home": [1, 0], "cart": [0.5, 0.5]}')
+    said(storage, "create", "ads", "--horizon", "1", "--episodes", "5", "--policy", str(policy))
+    assert revar.Campaign.open(storage, "ads").definition.policy is not None
+
+
+@pytest.mark.parametrize("text", ["{", "3", '[{"state": 1}]', "[1]", "[]"])
+def test_policy_files_that_are_none(storage: str, tmp_path: Path, text: str) -> None:
+    policy = tmp_path / "policy.json"
+    policy.write_text(text)
+    result = run(
+        storage, "create", "ads", "--horizon", "1", "--episodes", "5", "--policy", str(policy)
+    )
+    assert isinstance(result.exception, InputError)
+
+
+def test_export(storage: str, tmp_path: Path) -> None:
+    campaign = revar.Campaign.create(storage, "ads", actions=2, horizon=2, episodes=5, seed=1)
+    for state in ("a", ("b", 1)):
+        episode = campaign.start_episode()
+        episode.act(state, [0.5, 0.5])
+        episode.reward(1.5, None)
+    lines = said(storage, "export", "ads").splitlines()
+    assert [json.loads(line)["steps"][0]["state"] for line in lines] == ["a", ["b", 1]]
+    for ending in ("jsonl", "csv", "npz", "parquet"):
+        said(storage, "export", "ads", "--output", str(tmp_path / f"ads.{ending}"))
+    assert (tmp_path / "ads.jsonl").read_text().splitlines() == lines
+    assert len((tmp_path / "ads.csv").read_text().splitlines()) == 3
+    for ending in ("npz", "parquet"):
+        data = revar.load_dataset(tmp_path / f"ads.{ending}")
+        assert data.labels == ("a", ("b", 1))
+        assert data.rewards.tolist() == [1.5, 1.5]
+    assert isinstance(run(storage, "export", "ads", "--output", "ads.pkl").exception, InputError)
+
+
+def test_merge(storage: str, tmp_path: Path) -> None:
+    campaign = revar.Campaign.create(storage, "ads", actions=2, horizon=2, episodes=5, seed=1)
+    episode = campaign.start_episode()
+    episode.act("s", [0.5, 0.5])
+    episode.reward(1.5, None)
+    target = f"sqlite:///{tmp_path}/target.db"
+    assert "merged 1 new episodes" in said(target, "merge", "ads", storage)
+    assert "merged 0 new episodes, 0 events" in said(target, "merge", "ads", storage)
+    assert revar.Campaign.open(target, "ads").estimate() == campaign.estimate()
+
+
+def test_errors_are_one_sentence(storage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    sys.argv = ["revar", "campaign", "status", "none", "--storage", storage]
+    with pytest.raises(SystemExit) as caught:
+        main.main()
+    assert caught.value.code == 1
+    assert capsys.readouterr().err == "Error: there is no campaign 'none'\n"
+
+
+@pytest.mark.parametrize("address", ["", "mysql://x", "sqlite://", "sqlite:///", "sqlite:x.db"])
+def test_storages_that_are_none(address: str) -> None:
+    with pytest.raises(InputError, match="it must be one of"):
+        revar.open_storage(address)
+
+
+# -- serve ----------------------------------------------------------------------------------
+
+
+def test_serve_and_its_graceful_end(storage: str) -> None:
+    with serving(storage) as service:
+        assert call(service.address, "/health") == (200, {"status": "ok"})
+        question = {"name": "ads", "actions": 2, "horizon": 2, "episodes": 2}
+        assert call(service.address, "/api/campaigns", question)[0] == 201
+        assert service.stop() == 0  # SIGTERM
+    assert revar.Campaign.open(storage, "ads").status().budget == 2
+
+
+def test_ctrl_c_ends_the_service(storage: str) -> None:
+    with serving(storage) as service:
+        assert call(service.address, "/health")[0] == 200
+        began = time.monotonic()
+        assert service.stop(signal.SIGINT) == 0
+        assert time.monotonic() - began < 10
+
+
+def test_a_request_under_way_is_finished(storage: str) -> None:
+    """Told to stop in the middle of a request, the service takes the rest of it and answers."""
+    body = json.dumps({"name": "ads", "actions": 2, "horizon": 2, "episodes": 2}).encode()
+    head = (
+        f"POST /api/campaigns HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    ).encode()
+    with serving(storage) as service, socket.create_connection(("127.0.0.1", service.port)) as line:
+        line.sendall(head + body[:10])
+        time.sleep(0.5)
+        service.process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        line.sendall(body[10:])
+        line.settimeout(20)
+        assert line.recv(100).startswith(b"HTTP/1.1 201")
+        assert service._reap() == 0
+    assert revar.Campaign.open(storage, "ads").status().budget == 2
+
+
+def test_a_caller_that_breaks_off_is_no_failure(storage: str) -> None:
+    with serving(storage) as service:
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", service.port)) as line:
+                line.sendall(
+                    b"POST /api/campaigns HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                    b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+                )
+        assert call(service.address, "/health")[0] == 200
+        time.sleep(0.3)
+        service.process.send_signal(signal.SIGTERM)
+        assert service.process.stderr is not None
+        assert service.process.stderr.read() == ""
+        assert service._reap() == 0
+
+
+def test_outside_loopback_a_token_is_needed(storage: str) -> None:
+    with pytest.raises(RuntimeError, match="outside loopback a token is needed"):
+        Service(storage, "--host", "0.0.0.0")
+    with pytest.raises(RuntimeError, match="at least 16 printable"):
+        Service(storage, token="short")
+
+
+def test_a_token_file(storage: str, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("first-token-of-the-file\n\nsecond-token-of-the-file\n")
+    with serving(storage, "--token-file", str(tokens)) as service:
+        assert call(service.address, "/api/campaigns")[0] == 401
+        for token in tokens.read_text().split():
+            headers = [("Authorization", f"Bearer {token}")]
+            assert call(service.address, "/api/campaigns", headers=headers)[0] == 200
+    tokens.write_text("\n")
+    with pytest.raises(RuntimeError, match="holds no token"):
+        Service(storage, "--token-file", str(tokens))
+
+
+def test_a_port_that_is_taken(storage: str) -> None:
+    with (
+        serving(storage) as service,
+        pytest.raises(RuntimeError, match="cannot listen at"),
+    ):
+        Service(storage, port=service.port)

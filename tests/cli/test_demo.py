@@ -1,0 +1,60 @@
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import revar
+from revar.experiments import library
+from revar.experiments.specification import Experiment
+from tests.cli.running import output_of, refusal, take_away
+
+NUMBER = r"-?\d+(?:\.\d+)?"
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> Experiment:
+    """The demonstration with 30 runs of 200 episodes."""
+    experiment = msgspec.structs.replace(library.built_in("demo"), runs=30, episodes=200)
+    monkeypatch.setattr(library, "built_in", lambda name: experiment)
+    return experiment
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("columns", [80, 120])
+def test_values_intervals_and_what_the_choice_buys(columns: int, tmp_path: Path) -> None:
+    output = output_of("demo", "--out", str(tmp_path), columns=columns)
+    assert "The policy's value on the gridworld is 1.4287" in " ".join(output.split())
+    assert "at best 4.71" in output
+    grid = revar.find_problem("gridworld")
+    results = {
+        name: revar.simulate(grid.mdp, grid.policy, name, episodes=200, runs=30)
+        for name in ("on-policy", "revar", "flow")
+    }
+    for name, result in results.items():
+        row = next(line for line in output.splitlines() if re.match(rf"│ {name} +│", line))
+        value, interval, error, ratio = (cell.strip() for cell in row.strip("│").split("│")[1:])
+        # The first run, as its user would see it.
+        estimate, spread = result.estimates[0, -1], result.standard_errors[0, -1]
+        assert value == f"{estimate:.3f}"
+        assert interval == f"[{estimate - 1.96 * spread:.3f}, {estimate + 1.96 * spread:.3f}]"
+        shown = re.match(rf"({NUMBER}) ± ({NUMBER})", error)
+        assert shown is not None
+        assert float(shown[1]) == pytest.approx(200 * result.mse[-1], rel=0.01)
+        if name == "on-policy":
+            assert ratio == ""
+        else:
+            quotient = results["on-policy"].mse[-1] / result.mse[-1]
+            assert float(ratio.split(" ")[0]) == pytest.approx(quotient, rel=0.02)
+    assert "On-policy collection has" in output
+    assert f"report: {tmp_path / 'report.html'}" in output
+    assert (tmp_path / "report.html").exists()
+
+
+@pytest.mark.usefixtures("short")
+def test_missing_extras_are_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    take_away(monkeypatch, "plotly")
+    assert refusal("demo", "--out", str(tmp_path / "demo")) == (
+        "this needs plotly: pip install 'revar-rl[report]'"
+    )
+    assert not (tmp_path / "demo").exists()
