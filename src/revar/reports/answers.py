@@ -124,6 +124,7 @@ def intervals(results: Results) -> list[str]:
 def first(results: Results) -> list[str]:
     """Whether "flow" is first on every problem, within noise, and who is where it is not."""
     sentences = []
+    late = False
     for budget in results.experiment.budgets():
         behind = []
         for problem in results.problems():
@@ -144,6 +145,12 @@ def first(results: Results) -> list[str]:
             f"At K = {budget:,} flow has the smallest error, or one within two standard errors of "
             f"it, on {count - len(behind)} of {count} problems"
             + (f"; not on {'; '.join(behind)}." if behind else ".")
+        )
+        late |= bool(behind)
+    if late:
+        sentences.append(
+            "Where it is not first, the budget is small for the number of pairs: what few episodes "
+            "tell of rare outcomes decides what is tried, and that biases the estimate."
         )
     return sentences
 

@@ -10,11 +10,14 @@ from revar.reports.page import command_of
 from revar.reports.static import save_picture
 from revar.reports.tables import Table, tables_of
 
+# A longer table is left to the report.
+MOST_ROWS = 110
 HEAD = """# Results
 
 Every figure and number on this page was computed from stored results by `revar report`; the command
 before each section gives the results again. K·MSE is the mean squared error times the number of
-episodes K; the limit is its smallest possible value for large K, whatever collects.
+episodes K; the limit is its smallest possible value for large K, whatever collects. Tables of more
+than a hundred rows are in the reports alone.
 [Experiments](experiments.md) says how they are declared, run and stored.
 """
 
@@ -45,6 +48,8 @@ def _section(results: Results, folder: Path) -> str:
             f"*{picture.caption}*",
         ]
     for table in tables_of(results):
+        if len(table.rows) > MOST_ROWS:
+            continue
         lines += ["", f"### {name}: {table.title.lower()}", "", *_rows(table)]
         if table.note:
             lines += ["", table.note]
