@@ -209,9 +209,12 @@ def stopping_cases(runs: int) -> Iterator[Stopping]:
 
 def markdown(lakes: list[Lake], cases: list[Stopping]) -> str:
     """The tables of docs/evaluate.md."""
-    runs, real = lakes[0].runs, lakes[0].real_runs
+    runs = " and ".join(
+        f"{lakes[i].runs} runs ({lakes[i].size} x {lakes[i].size})" for i in (0, -1)
+    )
+    real = lakes[0].real_runs
     lines = [
-        f"Lakes, discount {DISCOUNT}, horizon 100 (4 x 4) and 200 (8 x 8). Engine: {runs} runs a "
+        f"Lakes, discount {DISCOUNT}, horizon 100 (4 x 4) and 200 (8 x 8). Engine: {runs} a "
         f"cell; real: {real} runs of {REAL_AT} episodes through Gymnasium's `env.step`.",
         "",
         f"| lake | ε | value | 95% interval holds, {COVERAGE_AT} episodes | real: holds "
@@ -254,6 +257,7 @@ def main() -> None:
     """Run the study; what is stored already is kept unless `--anew` is given."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--large-runs", type=int, help="on the 8 x 8 lake; default: as --runs")
     parser.add_argument("--real-runs", type=int, default=100)
     parser.add_argument("--anew", action="store_true")
     options = parser.parse_args()
@@ -265,7 +269,9 @@ def main() -> None:
     for size, epsilon in PUBLISHED:
         if (size, epsilon) not in done:
             with console.status(f"{size} x {size}, ε = {epsilon}"):
-                lakes.append(measured(size, epsilon, options.runs, options.real_runs))
+                large = options.large_runs or options.runs
+                runs = options.runs if size == 4 else large
+                lakes.append(measured(size, epsilon, runs, options.real_runs))
             content = {"machine": facts(), "lakes": [asdict(lake) for lake in lakes]}
             path.write_text(json.dumps(content, indent=1) + "\n")
     cases = list(stopping_cases(options.runs))

@@ -85,7 +85,10 @@ class Run:
         except InputError as error:
             stopped, sentence = "error", str(error)
         dataset = self.collection.dataset
-        if self.path is not None and (len(dataset) > 0 or self.stored is None):
+        # What was stopped while it repeated stored episodes has nothing new to write.
+        if self.path is not None and len(dataset) >= (
+            0 if self.stored is None else len(self.stored)
+        ):
             save_dataset(dataset, self.path, conditions=position)
         enough = len(dataset) + self.collection.prior_episodes > 0
         result = self._result(dataset, stopped, position) if enough else None
