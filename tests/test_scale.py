@@ -3,7 +3,7 @@ import subprocess
 import sys
 
 SCRIPT = """
-import json, resource, sys, time
+import json, pathlib, re, resource, time
 from revar import oracle_mse, sampling_proportions
 from revar.problems import problems
 
@@ -16,12 +16,17 @@ problem = build(18)
 kind = problem.mdp.structure().kind
 oracle = sampling_proportions(problem.mdp, problem.policy)
 seconds = time.process_time() - begin
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+status = pathlib.Path("/proc/self/status")
+if status.exists():
+    # On Linux ru_maxrss counts the parent, from whose memory the process was spawned.
+    kibibytes = int(re.search(r"VmHWM:\\s+(\\d+) kB", status.read_text())[1])
+else:
+    kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10  # macOS: bytes
 print(json.dumps({
     "states": problem.mdp.states,
     "kind": kind,
     "seconds": seconds,
-    "mebibytes": peak / (2**20 if sys.platform == "darwin" else 2**10),
+    "mebibytes": kibibytes / 2**10,
     "normalizer": float(oracle.normalizers[0]),
     "shares": oracle.behavior[0].tolist(),
 }))
