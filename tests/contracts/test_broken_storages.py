@@ -64,7 +64,7 @@ class WithoutLock(MemoryStorage):
         if log is None:
             return super().append(campaign_id, bodies)
         length = len(log)
-        time.sleep(0.0005)
+        time.sleep(0.005)
         now = self.now()
         log.extend(Stored(length + i + 1, now, body) for i, body in enumerate(bodies))
         return Appended(length + len(bodies), now)

@@ -107,8 +107,10 @@ def check_concurrent_appends(factory: Factory) -> None:
     with factory() as storage:
         storage.create("one", "one", b"")
         told: dict[int, list[int]] = {}
+        together = threading.Barrier(WRITERS)
 
         def write(writer: int) -> None:
+            together.wait()
             told[writer] = [
                 storage.append(
                     "one", [f"{writer}:{i}:{part}".encode() for part in range(3)]
