@@ -12,7 +12,7 @@ def wander(observation):
     return [0.22, 0.22, 0.22, 0.22, 0.06, 0.06]
 
 
-advice = revar.advise("Taxi-v4", wander, half_width=0.1, pilot=100, discount=0.95, seed=0)
+advice = revar.advise("Taxi-v4", wander, half_width=0.1, pilot=400, discount=0.95, seed=0)
 print(advice)
 print()
 result = revar.evaluate("Taxi-v4", wander, episodes=100, discount=0.95, seed=1)

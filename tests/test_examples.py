@@ -12,7 +12,7 @@ TELLING = {
     "cart_pole": "standard errors",
     "custom_environment": "on-policy would need",
     "frozen_lake": "the exact value is",
-    "taxi": "none of them named in advance",
+    "taxi": "for a 95% interval",
     "trained_policy": "episodes of training: value",
 }
 

@@ -81,6 +81,12 @@ def test_on_policy_that_cannot_be_improved_is_called_so() -> None:
     assert advice.on_policy.episodes == pytest.approx((Z / 0.1) ** 2, rel=0.3)
 
 
+def test_too_little_data_is_called_so() -> None:
+    advice = revar.advise("Taxi-v4", "uniform", half_width=1.0, pilot=20, discount=0.9, seed=0)
+    assert advice.unvisited_probability > 0.1
+    assert advice.sentence.startswith("the data has seen too little")
+
+
 def test_bad_input_is_refused() -> None:
     with pytest.raises(InputError, match="half_width is 0"):
         revar.advise("FrozenLake-v1", "uniform", half_width=0)

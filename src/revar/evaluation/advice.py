@@ -25,6 +25,7 @@ from revar.theory.flow import optimal_flow
 
 RESAMPLES = 200
 CLOSE = 0.10  # on-policy this close to optimal is worth saying
+TOO_MUCH_UNSEEN = 0.10  # of the policy's episodes
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class Advice:
     @property
     def sentence(self) -> str:
         """What to make of it."""
+        if self.unvisited_probability > TOO_MUCH_UNSEEN:
+            return "the data has seen too little of this policy to compare; give more of it"
         if self.gain - 1.0 <= CLOSE:
             return f"on-policy is already within {max(self.gain - 1.0, 0.0):.0%} of optimal here"
         return f"flow needs {1.0 / self.gain:.0%} of the episodes that on-policy needs here"
