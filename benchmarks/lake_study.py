@@ -32,7 +32,7 @@ PUBLISHED = dict(
         [(s, e) for s in LAKES for e in SOFTNESS], (1.59, 1.72, 2.77, 1.29, 1.45, 3.04), strict=True
     )
 )
-COVERAGE_AT, RATIO_AT, REAL_AT = 2000, 5000, 500
+COVERAGE_AT, RATIO_AT = 2000, 5000
 
 
 @dataclass(frozen=True)
@@ -121,15 +121,14 @@ def measured(size: int, epsilon: float, runs: int, real_runs: int) -> Lake:
     relative = np.hypot(
         returns.mse_standard_error[0] / returns.mse[0], flow.mse_standard_error[0] / flow.mse[0]
     )
-    coverage = simulated(mdp, policy, "flow", COVERAGE_AT, runs).coverage()[0]
+    twin = simulated(mdp, policy, "flow", COVERAGE_AT, runs)
     estimates, held = real_estimates(size, policy, flow.true_value, real_runs)
-    twin = simulated(mdp, policy, "flow", REAL_AT, runs).estimates[:, 0]
     return Lake(
         size=size,
         epsilon=epsilon,
         value=flow.true_value,
         runs=runs,
-        coverage=float(coverage),
+        coverage=float(twin.coverage()[0]),
         mean_return=revar.return_variance(mdp, policy),
         on_policy=revar.estimation_variance(mdp, policy, policy),
         limit=revar.optimal_flow(mdp, policy, tolerance=1e-3).limit,
@@ -139,13 +138,13 @@ def measured(size: int, epsilon: float, runs: int, real_runs: int) -> Lake:
         measured_error=float(relative),
         real_runs=real_runs,
         real_coverage=float(np.mean(held)),
-        real_p_value=float(ks_2samp(estimates, twin).pvalue),
+        real_p_value=float(ks_2samp(estimates, twin.estimates[:, 0]).pvalue),
         seconds=time.perf_counter() - began,
     )
 
 
 def real_estimates(
-    size: int, policy: FloatArray, truth: float, runs: int, episodes: int = REAL_AT
+    size: int, policy: FloatArray, truth: float, runs: int, episodes: int = COVERAGE_AT
 ) -> tuple[FloatArray, FloatArray]:
     """Estimates through Gymnasium's own step, and whether their intervals hold the truth."""
     results = [
@@ -215,7 +214,7 @@ def markdown(lakes: list[Lake], cases: list[Stopping]) -> str:
     real = lakes[0].real_runs
     lines = [
         f"Lakes, discount {DISCOUNT}, horizon 100 (4 x 4) and 200 (8 x 8). Engine: {runs} a "
-        f"cell; real: {real} runs of {REAL_AT} episodes through Gymnasium's `env.step`.",
+        f"cell; real: {real} runs of {COVERAGE_AT} episodes through Gymnasium's `env.step`.",
         "",
         f"| lake | ε | value | 95% interval holds, {COVERAGE_AT} episodes | real: holds "
         f"| real: same distribution, p | K·MSE at {RATIO_AT}: mean return / on-policy / flow "

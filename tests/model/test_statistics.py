@@ -78,6 +78,10 @@ def assert_summarises(statistics: VisitStatistics, trajectories: list[Trajectory
             assert statistics.reward_variance[state, action] == pytest.approx(
                 variance, rel=1e-9, abs=1e-12, nan_ok=True
             )
+            for power, sums in ((3, observed.reward_cubes), (4, observed.reward_quartics)):
+                assert sums[state, action] == pytest.approx(
+                    ((rewards - mean) ** power).sum(), rel=1e-9, abs=1e-8
+                )
             pair = state * ACTIONS + action
             slots = slice(*observed.outcomes.row_start[pair : pair + 2])
             seen = sorted(set(rows.successor[(rows.state == state) & (rows.action == action)]))
@@ -104,6 +108,10 @@ def assert_same(one: VisitStatistics, other: VisitStatistics) -> None:
         for field in ("reward_mean", "reward_squares", "outcome_reward_mean"):
             np.testing.assert_allclose(
                 getattr(left, field), getattr(right, field), rtol=1e-9, atol=1e-12
+            )
+        for field in ("reward_cubes", "reward_quartics"):
+            np.testing.assert_allclose(
+                getattr(left, field), getattr(right, field), rtol=1e-9, atol=1e-8
             )
 
 

@@ -28,7 +28,9 @@ from revar.model.reachability import expand
 from revar.model.trajectory import ENDED
 from revar.problems import Problem, problems
 from revar.strategies import Flow, FlowOracle, ReducedVariance, Selection, Strategy
-from revar.strategies.flow import STUDIED, _estimated_costs, plan_times
+from revar.strategies.flow import plan_times
+from revar.strategies.flow_costs import estimated_costs
+from revar.strategies.flow_tuning import STUDIED
 from revar.strategies.rule import Question, Seen
 from revar.testing.expectations import expect_same_results
 from revar.testing.samples import crossroads
@@ -362,8 +364,8 @@ def test_costs_keep_the_covariance_of_reward_and_successor() -> None:
     question = Question.of(task, observed, 4000)
     reachable = question.policy > 0
     layers = Layers(*expand(observed.outcomes, question.initial, reachable, question.horizon))
-    plain = STUDIED._replace(bonus=0.0, novelty=0.0)
-    estimated = _estimated_costs(
+    plain = STUDIED._replace(bonus=0.0, novelty=0.0, likeness=0.0)
+    estimated = estimated_costs(
         question, observed.outcomes, layers, Seen.of(observed), False, plain, 3000
     )
     exact = one_step_costs(problem.mdp, problem.policy)

@@ -152,9 +152,18 @@ def record(seen: Seen, state: int, action: int, slot: int, reward: float) -> Non
     """Add one step to the run's statistics, as VisitStatistics.record_step does."""
     count = seen.visits[state, action] + 1
     seen.visits[state, action] = count
-    seen.reward_mean[state, action], seen.reward_squares[state, action] = push_moments(
-        count, seen.reward_mean[state, action], seen.reward_squares[state, action], reward
+    mean, squares, cubes, quartics = push_moments(
+        count,
+        seen.reward_mean[state, action],
+        seen.reward_squares[state, action],
+        seen.reward_cubes[state, action],
+        seen.reward_quartics[state, action],
+        reward,
     )
+    seen.reward_mean[state, action] = mean
+    seen.reward_squares[state, action] = squares
+    seen.reward_cubes[state, action] = cubes
+    seen.reward_quartics[state, action] = quartics
     seen.outcome_count[slot] += 1
     seen.outcome_reward_mean[slot] += (
         reward - seen.outcome_reward_mean[slot]
@@ -210,6 +219,8 @@ def play_run(
     slots = outcomes.successor.size
     seen = Seen(
         ledger.visits,
+        np.zeros((states, actions)),
+        np.zeros((states, actions)),
         np.zeros((states, actions)),
         np.zeros((states, actions)),
         np.zeros(slots, dtype=np.int64),

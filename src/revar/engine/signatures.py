@@ -28,7 +28,7 @@ _MEMORY = _tuple_type(Memory, _FLOAT_CUBE, _FLOATS, _FLOAT_TABLE, _FLOATS, _INT_
 REVISE_SIGNATURE = types.void(
     _QUESTION,
     _OUTCOMES,
-    _tuple_type(Seen, _INT_TABLE, _FLOAT_TABLE, _FLOAT_TABLE, _INTS, _FLOATS),
+    _tuple_type(Seen, _INT_TABLE, *[_FLOAT_TABLE] * 4, _INTS, _FLOATS),
     _MEMORY,
     _FLOATS,
     _tuple_type(Path, _INTS, _INTS),

@@ -42,7 +42,8 @@ class Resampler:
         shape = (task.states, task.actions)
         visits = _summed(self._pair, weight, pairs)
         mean = self._mean(self._pair, weight, visits, pairs)
-        squares = _summed(self._pair, weight * (self._rewards - mean[self._pair]) ** 2, pairs)
+        apart = self._rewards - mean[self._pair]
+        powers = [_summed(self._pair, weight * apart**power, pairs) for power in (2, 3, 4)]
         count = _summed(self._slot, weight, self._successor.size)
         return Observed(
             outcomes=Outcomes(
@@ -50,7 +51,9 @@ class Resampler:
             ),
             visits=visits.reshape(shape).astype(np.int64),
             reward_mean=mean.reshape(shape),
-            reward_squares=squares.reshape(shape),
+            reward_squares=powers[0].reshape(shape),
+            reward_cubes=powers[1].reshape(shape),
+            reward_quartics=powers[2].reshape(shape),
             outcome_count=count.astype(np.int64),
             outcome_reward_mean=self._mean(self._slot, weight, count, count.size),
             initial_count=np.bincount(self._first, times, minlength=task.states).astype(np.int64),

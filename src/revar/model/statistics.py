@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray, Outcomes, read_only
 from revar.model.mdp import TabularMDP
-from revar.model.moments import pooled, push
+from revar.model.moments import Moments, pooled, pooled_mean, push
 from revar.model.trajectory import ENDED, Dataset, Trajectory
 
 Number = TypeVar("Number", np.int64, np.float64)
@@ -25,6 +25,8 @@ class Observed:
     visits: IntArray  # [S, A]
     reward_mean: FloatArray  # [S, A]
     reward_squares: FloatArray  # [S, A] sums of squared deviations
+    reward_cubes: FloatArray  # [S, A]
+    reward_quartics: FloatArray  # [S, A]
     outcome_count: IntArray  # [slot]
     outcome_reward_mean: FloatArray  # [slot]
     initial_count: IntArray  # [S]
@@ -48,6 +50,8 @@ class VisitStatistics:
         self._visits = np.zeros((count, capacity, actions), dtype=np.int64)
         self._mean = np.zeros((count, capacity, actions))
         self._squares = np.zeros((count, capacity, actions))
+        self._cubes = np.zeros((count, capacity, actions))
+        self._quartics = np.zeros((count, capacity, actions))
         self._initial = np.zeros((count, capacity), dtype=np.int64)
         self._slots: dict[tuple[int, int], int] = {}  # (pair, successor) -> slot
         self._pair = np.zeros(16, dtype=np.int64)
@@ -121,6 +125,8 @@ class VisitStatistics:
             visits=visits,
             reward_mean=self._mean[run, :states].copy(),
             reward_squares=self._squares[run, :states].copy(),
+            reward_cubes=self._cubes[run, :states].copy(),
+            reward_quartics=self._quartics[run, :states].copy(),
             outcome_count=count,
             outcome_reward_mean=self._outcome_mean[run, order],
             initial_count=self._initial[run, :states].copy(),
@@ -152,8 +158,13 @@ class VisitStatistics:
         place = (run, state, action)
         count = int(self._visits[place]) + 1
         self._visits[place] = count
-        self._mean[place], self._squares[place] = push(
-            count, self._mean[place], self._squares[place], reward
+        self._mean[place], self._squares[place], self._cubes[place], self._quartics[place] = push(
+            count,
+            self._mean[place],
+            self._squares[place],
+            self._cubes[place],
+            self._quartics[place],
+            reward,
         )
         seen = int(self._count[run, slot]) + 1
         self._count[run, slot] = seen
@@ -206,6 +217,8 @@ class VisitStatistics:
             "visits": self._visits[:, :states],
             "mean": self._mean[:, :states],
             "squares": self._squares[:, :states],
+            "cubes": self._cubes[:, :states],
+            "quartics": self._quartics[:, :states],
             "initial": self._initial[:, :states],
             "pair": self._pair[:slots],
             "successor": self._successor[:slots],
@@ -220,7 +233,7 @@ class VisitStatistics:
         made = cls(states, actions)
         for pair, successor in zip(arrays["pair"], arrays["successor"], strict=True):
             made._slot(int(pair), int(successor))
-        for name in ("visits", "mean", "squares", "initial"):
+        for name in ("visits", "mean", "squares", "cubes", "quartics", "initial"):
             getattr(made, f"_{name}")[:, :states] = arrays[name]
         for name in ("count", "outcome_mean"):
             getattr(made, f"_{name}")[:, : len(made._slots)] = arrays[name]
@@ -228,25 +241,27 @@ class VisitStatistics:
 
     def _absorb(self, source: "VisitStatistics") -> None:
         part = (slice(None), slice(source.states))
-        self._visits[part], self._mean[part], self._squares[part] = pooled(
-            self._visits[part],
-            self._mean[part],
-            self._squares[part],
-            source._visits[part],
-            source._mean[part],
-            source._squares[part],
-        )
+        joined = pooled(self._moments(part), source._moments(part))
+        for array, together in zip(self._moments(part), joined, strict=True):
+            array[:] = together
         self._initial[part] += source._initial[part]
         size = len(source._slots)
         target = np.array([self._slots[key] for key in source._slots], dtype=np.int64)
-        zeros = np.zeros((self._count.shape[0], size))
-        self._count[:, target], self._outcome_mean[:, target], _ = pooled(
+        self._count[:, target], self._outcome_mean[:, target] = pooled_mean(
             self._count[:, target],
             self._outcome_mean[:, target],
-            zeros,
             source._count[:, :size],
             source._outcome_mean[:, :size],
-            zeros,
+        )
+
+    def _moments(self, part: tuple[slice, slice]) -> Moments:
+        """Views of the reward's moments."""
+        return Moments(
+            self._visits[part],
+            self._mean[part],
+            self._squares[part],
+            self._cubes[part],
+            self._quartics[part],
         )
 
     def _shown(self, array: NDArray[Number]) -> NDArray[Number]:
@@ -268,7 +283,7 @@ class VisitStatistics:
         if missing <= 0:
             return
         extra = max(missing, self._visits.shape[1])
-        for name in ("_visits", "_mean", "_squares", "_initial"):
+        for name in ("_visits", "_mean", "_squares", "_cubes", "_quartics", "_initial"):
             array = getattr(self, name)
             widths = [(0, 0)] * array.ndim
             widths[1] = (0, extra)

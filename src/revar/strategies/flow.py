@@ -1,8 +1,8 @@
 """Flow: estimate what every visit is worth, and plan the remaining episodes accordingly."""
 
 from dataclasses import dataclass
-from math import log, sqrt
-from typing import ClassVar, NamedTuple
+from math import sqrt
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,33 +12,13 @@ from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
 from revar.model.reachability import expand
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
-from revar.strategies.plug_in import filled_variance, pooled_variance, reward_noise
+from revar.strategies.flow_costs import estimated_costs
+from revar.strategies.flow_tuning import EARLY, STUDIED, Tuning
 from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen, refresh_frequencies
 from revar.strategies.schedule import growing_times, is_due
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, strategies
 from revar.theory.flow_steps import accelerated_sweeps
-from revar.theory.recursions import backward_values, influence
-
-
-class Tuning(NamedTuple):
-    """The constants of the rule, as the study in docs/flow.md chose them.
-
-    None of them has a unit, so that multiplying all rewards by a number changes no decision.
-    """
-
-    growth: float = 2.0  # a plan is made anew when the episodes have grown by this factor
-    early_growth: float = 1.5  # and by this one below 50 episodes
-    sweeps: float = 30.0  # for a plan, at most; 3 sqrt(k) after few episodes k
-    prior_visits: float = 4.0  # below so many visits the pooled reward variance fills in
-    bonus: float = 1.0  # times sqrt(2 log(k+1) / (T+1)), on the standard deviation
-    novelty: float = 1.0  # times the rate at which visits showed outcomes new for their pair
-    look_ahead: float = 2.0  # a plan is made for at most so many times the episodes so far
-    first_visits: float = 2.0  # every action goes first so often: one visit shows no variance
-
-
-STUDIED = Tuning()
-EARLY = 50  # episodes
 
 
 @strategies.register("flow")
@@ -131,7 +111,7 @@ def _plan_flow(
     policy = question.policy
     start, states = expand(believed, question.initial, policy > 0, question.horizon)
     layers = Layers(start, states)
-    costs = _estimated_costs(question, believed, layers, seen, known_transitions, tuning, episode)
+    costs = estimated_costs(question, believed, layers, seen, known_transitions, tuning, episode)
     for t in range(question.horizon):
         for i in range(start[t], start[t + 1]):
             s = states[i]
@@ -155,136 +135,6 @@ def _plan_flow(
 
 
 @compiled
-def _estimated_costs(
-    question: Question,
-    believed: Outcomes,
-    layers: Layers,
-    seen: Seen,
-    known_transitions: bool,
-    tuning: Tuning,
-    episode: int,
-) -> FloatArray:
-    """C(s,a) = Var[W R + g(S')] of the estimated model, on the safe side where data is scarce.
-
-    It is the noise of the reward within outcomes plus the spread of what the outcomes are worth,
-    and carries a bonus for few visits. Outcomes not seen yet add to it: with nothing known all
-    variances are equal, and then the target policy itself is the optimal behavior.
-    """
-    policy, discount = question.policy, question.discount
-    states, actions = policy.shape
-    values = backward_values(believed, seen.reward_mean, policy, layers, discount)
-    weight, gain = influence(believed, question.initial, policy, values, layers, discount)
-    by_outcome = not known_transitions
-    pooled = pooled_variance(believed, seen, by_outcome)
-    costs = np.zeros((states, actions))
-    typical = 0.0
-    mass = 0.0
-    for s in range(states):
-        for a in range(actions):
-            if weight[s, a] == 0.0:
-                continue
-            count = seen.visits[s, a]
-            squares, free = reward_noise(believed, seen, by_outcome, s, a)
-            cost = weight[s, a] ** 2 * filled_variance(squares, free, pooled, tuning.prior_visits)
-            if count > 1 and by_outcome:
-                mean, square = _worth(believed, seen, weight, gain, s, a)
-                cost += max(0.0, square - mean * mean) * count / (count - 1)
-            bonus = tuning.bonus * sqrt(2.0 * log(episode + 1.0) / (count + 1.0))
-            costs[s, a] = cost * (1.0 + bonus) ** 2
-            typical += costs[s, a] / weight[s, a]
-            mass += weight[s, a]
-    if typical == 0.0:
-        return weight**2
-    if by_outcome:
-        values[:] = 1.0
-        values[-1] = 0.0
-        _, future = influence(believed, question.initial, policy, values, layers, discount)
-        novelty = tuning.novelty * _novelty(believed, seen)
-        _add_unseen(believed, seen, policy, weight, gain, future, typical / mass, novelty, costs)
-    return costs
-
-
-@compiled
-def _worth(
-    believed: Outcomes, seen: Seen, weight: FloatArray, gain: FloatArray, state: int, action: int
-) -> tuple[float, float]:
-    """Mean and mean square, over the outcomes seen, of what one is worth: W r + g."""
-    p = state * weight.shape[1] + action
-    count = max(1, seen.visits[state, action])
-    mean = 0.0
-    square = 0.0
-    for o in range(believed.row_start[p], believed.row_start[p + 1]):
-        share = seen.outcome_count[o] / count
-        worth = weight[state, action] * seen.outcome_reward_mean[o] + gain[o]
-        mean += share * worth
-        square += share * worth * worth
-    return mean, square
-
-
-@compiled
-def _novelty(believed: Outcomes, seen: Seen) -> float:
-    """How often a visit shows an outcome that is new for its pair: about this / visits.
-
-    The concentration of Chinese restaurants: of T visits about 1 + novelty * log(T) showed
-    something new. One more of each is taken to have been seen, so that there is a first guess.
-    """
-    states, actions = seen.visits.shape
-    new = 1.0
-    chances = 1.0
-    for s in range(states):
-        for a in range(actions):
-            count = seen.visits[s, a]
-            if count > 1:
-                _, free = reward_noise(believed, seen, True, s, a)
-                new += count - free - 1
-                chances += log(float(count))
-    return new / chances
-
-
-@compiled
-def _add_unseen(
-    believed: Outcomes,
-    seen: Seen,
-    policy: FloatArray,
-    weight: FloatArray,
-    gain: FloatArray,
-    future: FloatArray,
-    typical: float,
-    novelty: float,
-    costs: FloatArray,
-) -> None:
-    """Add what outcomes that were not seen yet may change.
-
-    Another action of the same state has shown where it may lead: what an outcome is worth there
-    differs by the action's share in the target policy alone. Or it leads elsewhere, and changes
-    what follows as much as is typical.
-    """
-    states, actions = policy.shape
-    for s in range(states):
-        visits = 0.0
-        mean = 0.0
-        square = 0.0
-        for a in range(actions):
-            if policy[s, a] > 0.0 and seen.visits[s, a] > 0:
-                first, second = _worth(believed, seen, weight, gain, s, a)
-                visits += seen.visits[s, a]
-                mean += seen.visits[s, a] * first / policy[s, a]
-                square += seen.visits[s, a] * second / policy[s, a] ** 2
-        for a in range(actions):
-            if weight[s, a] == 0.0 or seen.visits[s, a] == 0:
-                continue
-            p = s * actions + a
-            reach = 0.0
-            for o in range(believed.row_start[p], believed.row_start[p + 1]):
-                reach = max(reach, future[o])
-            own, _ = _worth(believed, seen, weight, gain, s, a)
-            share = policy[s, a]
-            apart = share**2 * square / visits - 2.0 * share * own * mean / visits + own * own
-            chance = novelty / (seen.visits[s, a] + novelty)
-            costs[s, a] += chance * max(typical * reach**2, apart)
-
-
-@compiled
 def _replan(
     question: Question,
     believed: Outcomes,
@@ -295,7 +145,7 @@ def _replan(
     steps: int,  # noqa: ARG001
     episode: int,
 ) -> None:
-    if not is_due(parameters[9:], episode):
+    if not is_due(parameters[10:], episode):
         return
     tuning = Tuning(
         parameters[0],
@@ -306,8 +156,9 @@ def _replan(
         parameters[5],
         parameters[6],
         parameters[7],
+        parameters[8],
     )
-    known_transitions = parameters[8] != 0.0
+    known_transitions = parameters[9] != 0.0
     if not known_transitions:
         refresh_frequencies(believed, seen.visits, seen.outcome_count)
     _plan_flow(question, believed, seen, known_transitions, tuning, episode, memory.scores)

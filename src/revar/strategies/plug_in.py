@@ -1,16 +1,28 @@
 """The model that a run's statistics suggest, where few visits say little about the noise."""
 
+from math import isfinite, sqrt
+from typing import NamedTuple
+
 import numpy as np
 
-from revar.compilation import compiled, inlined
+from revar.compilation import compiled
 from revar.model.arrays import FloatArray, Outcomes
 from revar.strategies.rule import Seen
 from revar.theory.importance_steps import OutcomeModel
 
 # Below so many visits the pooled reward variance fills in.
 PRIOR_VISITS = 4.0
+# And below so many rewards of a kind that is rare.
+PRIOR_RARE = 8.0
 # Smaller shares of a sum of squares are what rounding leaves of a difference.
 ROUNDING = 1e-9
+
+
+class PooledNoise(NamedTuple):
+    """The noise of rewards within pairs, over all pairs."""
+
+    variance: float
+    rare: float  # the square of a rare reward's size
 
 
 @compiled
@@ -37,10 +49,25 @@ def reward_noise(
 
 
 @compiled
-def pooled_variance(believed: Outcomes, seen: Seen, by_outcome: bool) -> float:
-    """The reward variance within pairs; before there is any, the mean square reward."""
+def rare_size(squares: float, quartics: float, count: int) -> float:
+    """The square of the size of rewards that make a law's fourth moment more than a normal one's.
+
+    Rewards of 1 that are nearly always 0 have size 1, however rare they are. Normal rewards have
+    size 0: the kurtosis of a sample must be two standard errors above theirs. A variance is known
+    by the rare rewards seen, not by the visits.
+    """
+    if squares == 0.0 or not isfinite(quartics):
+        return 0.0
+    normal = 3.0 + 2.0 * sqrt(24.0 / count)
+    return max(0.0, quartics / squares - normal * squares / count)
+
+
+@compiled
+def pooled_noise(believed: Outcomes, seen: Seen, by_outcome: bool) -> PooledNoise:
+    """The noise within pairs; before there is any, the mean square reward."""
     freedom = 0
     squares = 0.0
+    rare = 0.0
     visits = 0
     moments = 0.0
     for s in range(seen.visits.shape[0]):
@@ -50,24 +77,43 @@ def pooled_variance(believed: Outcomes, seen: Seen, by_outcome: bool) -> float:
                 noise, free = reward_noise(believed, seen, by_outcome, s, a)
                 freedom += free
                 squares += noise
+                rare += noise * rare_size(
+                    seen.reward_squares[s, a], seen.reward_quartics[s, a], count
+                )
                 visits += count
                 moments += count * seen.reward_mean[s, a] ** 2
-    if freedom > 0:
-        return squares / freedom
-    return moments / visits
+    if freedom == 0:
+        return PooledNoise(moments / visits, 0.0)
+    return PooledNoise(squares / freedom, rare / squares if squares > 0.0 else 0.0)
 
 
-@inlined
-def filled_variance(squares: float, free: int, pooled: float, prior_visits: float) -> float:
+@compiled
+def filled_variance(
+    believed: Outcomes,
+    seen: Seen,
+    by_outcome: bool,
+    state: int,
+    action: int,
+    pooled: PooledNoise,
+    prior_visits: float,
+) -> float:
     """The variance of a pair's reward, filled up with the pooled one.
 
-    It fills what visits lack to `prior_visits`. Rewards that were equal so far, as rare ones may
-    be for long, are filled up by as many visits at any time.
+    It fills what visits lack to `prior_visits`; and as many visits as are expected to show
+    PRIOR_RARE rare rewards, of the size that the pair's own rewards suggest, or those of all pairs
+    where its own were equal so far.
     """
+    squares, free = reward_noise(believed, seen, by_outcome, state, action)
     filled = prior_visits - 1.0
+    rare = pooled.rare
     if squares > 0.0:
         filled = max(0.0, filled - free)
-    return (squares + filled * pooled) / (free + filled)
+        total = seen.reward_squares[state, action]
+        rare = rare_size(total, seen.reward_quartics[state, action], seen.visits[state, action])
+        rare *= squares / total
+    if pooled.variance > 0.0:
+        filled = max(filled, PRIOR_RARE * rare / pooled.variance)
+    return (squares + filled * pooled.variance) / (free + filled)
 
 
 @compiled
@@ -78,14 +124,13 @@ def plug_in_model(believed: Outcomes, seen: Seen) -> OutcomeModel:
     pair's outcomes do not explain is taken to be the noise of each of them.
     """
     states, actions = seen.visits.shape
-    pooled = pooled_variance(believed, seen, True)
+    pooled = pooled_noise(believed, seen, True)
     variance: FloatArray = np.zeros(believed.probability.size)
     for s in range(states):
         for a in range(actions):
             if seen.visits[s, a] > 0:
                 p = s * actions + a
-                squares, free = reward_noise(believed, seen, True, s, a)
-                noise = filled_variance(squares, free, pooled, PRIOR_VISITS)
+                noise = filled_variance(believed, seen, True, s, a, pooled, PRIOR_VISITS)
                 for o in range(believed.row_start[p], believed.row_start[p + 1]):
                     variance[o] = noise
     return OutcomeModel(believed, seen.outcome_reward_mean, variance)

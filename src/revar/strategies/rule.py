@@ -42,6 +42,8 @@ class Seen(NamedTuple):
     visits: IntArray  # [S, A]
     reward_mean: FloatArray  # [S, A]
     reward_squares: FloatArray  # [S, A]
+    reward_cubes: FloatArray  # [S, A]
+    reward_quartics: FloatArray  # [S, A]
     outcome_count: IntArray  # [slot]
     outcome_reward_mean: FloatArray  # [slot]
 
@@ -52,6 +54,8 @@ class Seen(NamedTuple):
             observed.visits,
             observed.reward_mean,
             observed.reward_squares,
+            observed.reward_cubes,
+            observed.reward_quartics,
             observed.outcome_count,
             observed.outcome_reward_mean,
         )

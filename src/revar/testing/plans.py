@@ -232,6 +232,8 @@ def _snapshot(statistics: VisitStatistics) -> tuple[Any, ...]:
             observed.visits,
             observed.reward_mean,
             observed.reward_squares,
+            observed.reward_cubes,
+            observed.reward_quartics,
             observed.outcome_count,
             observed.outcome_reward_mean,
             observed.initial_count,
