@@ -28,7 +28,7 @@ def push(
 class Moments(NamedTuple):
     """Summaries of many samples, place by place."""
 
-    count: IntArray
+    number: IntArray
     mean: FloatArray
     squares: FloatArray  # sums of squared deviations
     cubes: FloatArray
@@ -45,21 +45,21 @@ def pooled_mean(
 
 def pooled(one: Moments, other: Moments) -> Moments:
     """Both samples together."""
-    total, mean = pooled_mean(one.count, one.mean, other.count, other.mean)
-    share = other.count / total.clip(min=1)
-    rest = one.count / total.clip(min=1)
+    total, mean = pooled_mean(one.number, one.mean, other.number, other.mean)
+    share = other.number / total.clip(min=1)
+    rest = one.number / total.clip(min=1)
     delta = other.mean - one.mean
     return Moments(
         total,
         mean,
-        one.squares + other.squares + delta**2 * one.count * share,
+        one.squares + other.squares + delta**2 * one.number * share,
         one.cubes
         + other.cubes
-        + delta**3 * one.count * share * (rest - share)
+        + delta**3 * one.number * share * (rest - share)
         + 3.0 * delta * (rest * other.squares - share * one.squares),
         one.quartics
         + other.quartics
-        + delta**4 * one.count * share * (rest**2 - rest * share + share**2)
+        + delta**4 * one.number * share * (rest**2 - rest * share + share**2)
         + 6.0 * delta**2 * (rest**2 * other.squares + share**2 * one.squares)
         + 4.0 * delta * (rest * other.cubes - share * one.cubes),
     )
