@@ -12,6 +12,9 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from multiprocessing.queues import SimpleQueue
+from multiprocessing.synchronize import Barrier
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,7 +22,7 @@ from benchmarks.load import Load
 from benchmarks.service import BODY, HORIZON, create
 from revar.campaigns import Campaign, MemoryStorage
 
-SETTLING = 1.0  # seconds in which all have started
+Met: TypeAlias = "SimpleQueue[list[float]]"
 
 
 def calls_of(campaign: Campaign) -> Iterator[None]:
@@ -52,21 +55,23 @@ def warm_up() -> None:
             pass
 
 
-def measured(what: str, address: str, begin: float, end: float) -> list[float]:
-    """How long each call took that began between the two times."""
+def measured(what: str, address: str, seconds: float, together: Barrier, met: Met) -> None:
+    """Work for so long, beginning when all are ready; hands over how long each call took."""
     campaign = what == "campaign"
     working = calls_of(Campaign.open(address, "bench")) if campaign else commits(address)
+    next(working)
+    together.wait()
     taken = []
+    end = time.monotonic() + seconds
     while (before := time.monotonic()) < end:
         next(working)
-        if before >= begin:
-            taken.append(time.monotonic() - before)
-    return taken
+        taken.append(time.monotonic() - before)
+    met.put(taken)
 
 
 def main() -> None:
     """Fork the workers, and put together what they met."""
-    address, what, workers, seconds = sys.argv[1:]
+    address, what, workers, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
     if what == "commits":
         import psycopg  # noqa: PLC0415
 
@@ -74,12 +79,16 @@ def main() -> None:
             connection.execute("CREATE TABLE IF NOT EXISTS bare (position BIGSERIAL, body BYTEA)")
     else:
         warm_up()
-    begin = time.monotonic() + SETTLING
-    end = begin + float(seconds)
-    with multiprocessing.get_context("fork").Pool(int(workers)) as pool:
-        asked = [(what, address, begin, end)] * int(workers)
-        met = np.concatenate(pool.starmap(measured, asked, chunksize=1))
-    load = Load((end - begin) / len(met), *np.percentile(met, [50, 99]).tolist())
+    forking = multiprocessing.get_context("fork")
+    together, met = forking.Barrier(workers), forking.SimpleQueue()
+    asked = (what, address, seconds, together, met)
+    processes = [forking.Process(target=measured, args=asked) for _ in range(workers)]
+    for process in processes:
+        process.start()
+    times = [taken for _ in processes for taken in met.get()]
+    for process in processes:
+        process.join()
+    load = Load(seconds / len(times), *np.percentile(times, [50, 99]).tolist())
     print(json.dumps(asdict(load)))
 
 

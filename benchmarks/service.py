@@ -23,7 +23,8 @@ from benchmarks.registry import Cost, NotMeasuredError, Ratio, benchmark
 from revar.campaigns import Campaign, SQLiteStorage, Storage
 from revar.campaigns.events import Acted, Rewarded, Started, encoded
 
-CALLERS, SECONDS, ROUNDS = 16, 2.0, 3
+CALLERS, SECONDS, ROUNDS = 16, 2.0, 5
+DIRECT_ROUNDS = 3
 HORIZON = 4
 BODY = b'{"type":"rewarded","episode":"' + b"0" * 32 + b'","step":0,"reward":0.5,"next_state":1}'
 
@@ -97,14 +98,14 @@ def _timed(commit: object) -> Load:
     )
 
 
-def least(loads: list[Load]) -> Load:
-    """Of several rounds the quickest, number by number: others may have disturbed the rest."""
-    return Load(*(min(getattr(load, name) for load in loads) for name in ("seconds", "p50", "p99")))
+def middle(rounds: list[tuple[float, float]]) -> tuple[float, float]:
+    """The round with the middle ratio: both sides of one round met the same neighbours."""
+    return sorted(rounds, key=lambda sides: sides[0] / sides[1])[len(rounds) // 2]
 
 
 @cache
-def measured(storage: str) -> tuple[Load, Load, Load]:
-    """The service, the bare endpoint and the bare commit, in turns."""
+def measured(storage: str) -> list[tuple[Load, Load, Load]]:
+    """The service, the bare endpoint and the bare commit, in several rounds."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if storage == "sqlite":
@@ -137,7 +138,7 @@ def create(storage: Storage | str) -> None:
         made.storage.close()
 
 
-def _rounds(address: str, commits: object) -> tuple[Load, Load, Load]:
+def _rounds(address: str, commits: object) -> list[tuple[Load, Load, Load]]:
     assert callable(commits)
     create(address)
     serve = ["-c", "from revar.cli.main import main; main()", "serve", "--port", "0"]
@@ -145,24 +146,24 @@ def _rounds(address: str, commits: object) -> tuple[Load, Load, Load]:
         started(*serve, "--storage", address) as port,
         started("-m", "benchmarks.bare_service") as bare_port,
     ):
-        ours, bare, bare_commits = [], [], []
+        rounds = []
         for _ in range(ROUNDS):
-            bare.append(loaded(bare_port, echoes, CALLERS, SECONDS))
-            bare_commits.append(commits())
-            ours.append(loaded(port, decisions, CALLERS, SECONDS))
-    return least(ours), least(bare), least(bare_commits)
+            bare, commit = loaded(bare_port, echoes, CALLERS, SECONDS), commits()
+            rounds.append((loaded(port, decisions, CALLERS, SECONDS), bare, commit))
+    return rounds
 
 
 def compared(storage: str, name: str, field: str) -> Ratio:
     """One of the numbers against the sum of the bare ones."""
-    ours, bare, commit = (getattr(load, field) for load in measured(storage))
-    pace = 1.0 / (2.0 * measured(storage)[0].seconds)
+    rounds = [[getattr(load, field) for load in loads] for loads in measured(storage)]
+    ours, both = middle([(ours, bare + commit) for ours, bare, commit in rounds])
+    pace = 1.0 / (2.0 * float(np.median([loads[0].seconds for loads in measured(storage)])))
     return Ratio(
         Cost(f"service, {name}", ours, "request"),
-        Cost("bare endpoint and commit", bare + commit, "request"),
-        f"{CALLERS} callers at once; bare endpoint {1e3 * bare:.3g} ms, bare commit "
-        f"{1e3 * commit:.3g} ms; the service made {pace:,.0f} decisions a second, each an act and "
-        f"a reward",
+        Cost("bare endpoint and commit", both, "request"),
+        f"{CALLERS} callers at once, the middle of {ROUNDS} rounds; a bare commit, by a single "
+        f"caller, took {1e3 * float(np.median([commit for _, _, commit in rounds])):.3g} ms; the "
+        f"service made {pace:,.0f} decisions a second, each an act and a reward",
     )
 
 
@@ -206,15 +207,14 @@ def slowest_on_postgres() -> Ratio:
 
 
 @cache
-def measured_directly() -> tuple[Load, Load]:
-    """Workers on PostgreSQL, and as many that only commit, in turns."""
+def measured_directly() -> list[tuple[Load, Load]]:
+    """Workers on PostgreSQL, and as many that only commit, in several rounds."""
     with database() as address:
         create(address)
-        ours, bare = [], []
-        for _ in range(2):
-            bare.append(_direct_load(address, "commits"))
-            ours.append(_direct_load(address, "campaign"))
-    return least(ours), least(bare)
+        return [
+            (_direct_load(address, "campaign"), _direct_load(address, "commits"))
+            for _ in range(DIRECT_ROUNDS)
+        ]
 
 
 def _direct_load(address: str, what: str) -> Load:
@@ -228,8 +228,9 @@ def _direct_load(address: str, what: str) -> Load:
 
 def compared_directly(name: str, field: str) -> Ratio:
     """One of the numbers against that of bare commits."""
-    ours, bare = (getattr(load, field) for load in measured_directly())
-    pace = 1.0 / (2.0 * measured_directly()[0].seconds)
+    rounds = measured_directly()
+    ours, bare = middle([(getattr(one, field), getattr(other, field)) for one, other in rounds])
+    pace = 1.0 / (2.0 * float(np.median([campaign.seconds for campaign, _ in rounds])))
     return Ratio(
         Cost(f"call of a campaign, {name}", ours, "call"),
         Cost("bare commit", bare, "commit"),
