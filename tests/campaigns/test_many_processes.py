@@ -18,7 +18,7 @@ def run(program: str, *arguments: str) -> Any:
         [sys.executable, "-m", f"tests.campaigns.{program}", *arguments],
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stderr
