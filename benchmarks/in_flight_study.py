@@ -7,18 +7,21 @@ many workers can do to each other. Writes benchmarks/results/in_flight_study.md.
 """
 
 import argparse
-from concurrent.futures import ProcessPoolExecutor
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 import revar
+from revar.campaigns import MemoryStorage
 from revar.collection import Collection, Episode
 from revar.engine.world import World, draw_first_state, draw_outcome, draw_reward
 from revar.problems import Problem
 
 EPISODES = 2000
+THINKING = 0.002  # seconds that a step in a thread takes at most
 RESULTS = Path(__file__).parent / "results" / "in_flight_study.md"
 
 
@@ -60,6 +63,40 @@ def in_flight(
                 still.append((episode, successor))
         flying = still
     return collection
+
+
+def in_threads(
+    problem: Problem, strategy: str, episodes: int, workers: int, seed: int
+) -> Collection:
+    """The same with so many threads on one campaign, none of which waits for the others."""
+    mdp = problem.mdp
+    world = World.of(mdp)
+    campaign = revar.Campaign.create(
+        MemoryStorage(),
+        "in-flight",
+        policy=problem.policy,
+        horizon=mdp.horizon,
+        discount=mdp.discount,
+        episodes=episodes,
+        strategy=strategy,
+        seed=seed,
+    )
+
+    def work(number: int) -> None:
+        rng = np.random.default_rng((seed, 1, number))
+        for flying in campaign.episodes(poll=0.01):
+            state = draw_first_state(world, rng)
+            while not flying.over:
+                pair = state * mdp.actions + flying.act(state)
+                time.sleep(THINKING * rng.random())  # meanwhile others decide
+                slot = draw_outcome(world, pair, rng)
+                reward = draw_reward(world, slot if world.by_outcome else pair, rng)
+                state = int(world.successor[slot])
+                flying.reward(reward, None if state == mdp.states else state)
+
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(work, range(workers)))
+    return campaign.look(lambda state, _: state.learner.collection)
 
 
 def error(strategy: str, workers: int, seed: int) -> float:

@@ -35,17 +35,21 @@ class Benchmark:
     """A question, its target, and the function that answers it."""
 
     name: str
-    target: float
+    target: float | None  # None: told for what it is
     at_most: bool  # else the target is a floor
     measure: Callable[[], Ratio]
 
     @property
     def rule(self) -> str:
         """The target in words."""
+        if self.target is None:
+            return "none"
         return f"{'at most' if self.at_most else 'at least'} {self.target:g}"
 
     def met(self, ratio: Ratio) -> bool:
         """Whether the ratio keeps to the target."""
+        if self.target is None:
+            return True
         return ratio.value <= self.target if self.at_most else ratio.value >= self.target
 
 
@@ -59,13 +63,13 @@ BENCHMARKS: list[Benchmark] = []
 def benchmark(
     name: str, *, at_most: float | None = None, at_least: float | None = None
 ) -> Callable[[Callable[[], Ratio]], Callable[[], Ratio]]:
-    """Register a function that measures one ratio; give exactly one of the two targets."""
-    if (at_most is None) == (at_least is None):
-        raise ValueError(f"benchmark {name!r} needs one target: at_most or at_least")
+    """Register a function that measures one ratio, with one of the two targets or none."""
+    if at_most is not None and at_least is not None:
+        raise ValueError(f"benchmark {name!r} has two targets: at_most and at_least")
 
     def add(measure: Callable[[], Ratio]) -> Callable[[], Ratio]:
         target = at_most if at_most is not None else at_least
-        BENCHMARKS.append(Benchmark(name, float(target or 0.0), at_most is not None, measure))
+        BENCHMARKS.append(Benchmark(name, target, at_most is not None, measure))
         return measure
 
     return add

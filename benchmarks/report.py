@@ -19,9 +19,11 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """Met, MISSED or not measured."""
+        """Met, MISSED, not measured, or nothing where there is no target."""
         if self.ratio is None:
             return "not measured"
+        if self.benchmark.target is None:
+            return ""
         return "met" if self.benchmark.met(self.ratio) else "MISSED"
 
     @property
@@ -60,7 +62,8 @@ def markdown(rows: list[Row], machine: dict[str, str]) -> str:
         "",
         "Written by `make bench`. Ratios compare like with like on one machine; times alone do not",
         "carry over to another. Each time is the best of several repetitions in which the two",
-        "sides take turns. It is CPU time, except where threads are compared.",
+        "sides take turns. It is CPU time, except where threads are compared, and services or",
+        "workers: there it is the time that passes, of the round with the middle ratio.",
         "",
         f"| {' | '.join(HEADINGS)} |",
         "|---|---:|---|---|---|",

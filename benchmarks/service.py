@@ -1,5 +1,8 @@
-"""Ratios of the campaign service: a request beside a bare endpoint and a bare commit."""
+"""Ratios of campaigns: a request to the service beside a bare endpoint and a bare commit, workers
+on PostgreSQL itself beside bare commits, and opening with a snapshot beside reading the log.
+"""
 
+import json
 import sqlite3
 import subprocess
 import sys
@@ -11,14 +14,17 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from tests import postgres
 
 from benchmarks.load import Ask, Load, loaded
 from benchmarks.registry import Cost, NotMeasuredError, Ratio, benchmark
-from revar.campaigns import Campaign
+from revar.campaigns import Campaign, SQLiteStorage, Storage
+from revar.campaigns.events import Acted, Rewarded, Started, encoded
 
-CALLERS, SECONDS, ROUNDS = 16, 2.0, 3
+CALLERS, SECONDS, ROUNDS = 16, 2.0, 5
+DIRECT_ROUNDS = 3
 HORIZON = 4
 BODY = b'{"type":"rewarded","episode":"' + b"0" * 32 + b'","step":0,"reward":0.5,"next_state":1}'
 
@@ -92,58 +98,72 @@ def _timed(commit: object) -> Load:
     )
 
 
-def least(loads: list[Load]) -> Load:
-    """Of several rounds the quickest, number by number: others may have disturbed the rest."""
-    return Load(*(min(getattr(load, name) for load in loads) for name in ("seconds", "p50", "p99")))
+def middle(rounds: list[tuple[float, float]]) -> tuple[float, float]:
+    """The round with the middle ratio: both sides of one round met the same neighbours."""
+    return sorted(rounds, key=lambda sides: sides[0] / sides[1])[len(rounds) // 2]
 
 
 @cache
-def measured(storage: str) -> tuple[Load, Load, Load]:
-    """The service, the bare endpoint and the bare commit, in turns."""
+def measured(storage: str) -> list[tuple[Load, Load, Load]]:
+    """The service, the bare endpoint and the bare commit, in several rounds."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if storage == "sqlite":
             return _rounds(f"sqlite:///{folder}/bench.db", lambda: commits_of_sqlite(folder))
-        programs = postgres.binaries()
-        if programs is None:
-            raise NotMeasuredError("there is no PostgreSQL server on this machine")
-        with postgres.server(programs) as server, postgres.database(server, "bench") as address:
+        with database() as address:
             return _rounds(address, lambda: commits_of_postgres(address))
 
 
-def _rounds(address: str, commits: object) -> tuple[Load, Load, Load]:
-    assert callable(commits)
-    Campaign.create(
-        address,
+@contextmanager
+def database() -> Iterator[str]:
+    """A new database of a PostgreSQL server of our own, on loopback; its address."""
+    programs = postgres.binaries()
+    if programs is None:
+        raise NotMeasuredError("there is no PostgreSQL server on this machine")
+    with postgres.server(programs) as server, postgres.database(server, "bench") as address:
+        yield address
+
+
+def create(storage: Storage | str) -> None:
+    """The campaign that all measurements use."""
+    made = Campaign.create(
+        storage,
         "bench",
         policy=np.full((HORIZON, 2), 0.5),
         horizon=HORIZON,
         episodes=10**8,
         seed=1,
-    ).storage.close()
+    )
+    if isinstance(storage, str):
+        made.storage.close()
+
+
+def _rounds(address: str, commits: object) -> list[tuple[Load, Load, Load]]:
+    assert callable(commits)
+    create(address)
     serve = ["-c", "from revar.cli.main import main; main()", "serve", "--port", "0"]
     with (
         started(*serve, "--storage", address) as port,
         started("-m", "benchmarks.bare_service") as bare_port,
     ):
-        ours, bare, bare_commits = [], [], []
+        rounds = []
         for _ in range(ROUNDS):
-            bare.append(loaded(bare_port, echoes, CALLERS, SECONDS))
-            bare_commits.append(commits())
-            ours.append(loaded(port, decisions, CALLERS, SECONDS))
-    return least(ours), least(bare), least(bare_commits)
+            bare, commit = loaded(bare_port, echoes, CALLERS, SECONDS), commits()
+            rounds.append((loaded(port, decisions, CALLERS, SECONDS), bare, commit))
+    return rounds
 
 
 def compared(storage: str, name: str, field: str) -> Ratio:
     """One of the numbers against the sum of the bare ones."""
-    ours, bare, commit = (getattr(load, field) for load in measured(storage))
-    pace = 1.0 / (2.0 * measured(storage)[0].seconds)
+    rounds = [[getattr(load, field) for load in loads] for loads in measured(storage)]
+    ours, both = middle([(ours, bare + commit) for ours, bare, commit in rounds])
+    pace = 1.0 / (2.0 * float(np.median([loads[0].seconds for loads in measured(storage)])))
     return Ratio(
         Cost(f"service, {name}", ours, "request"),
-        Cost("bare endpoint and commit", bare + commit, "request"),
-        f"{CALLERS} callers at once; bare endpoint {1e3 * bare:.3g} ms, bare commit "
-        f"{1e3 * commit:.3g} ms; the service made {pace:,.0f} decisions a second, each an act and "
-        f"a reward",
+        Cost("bare endpoint and commit", both, "request"),
+        f"{CALLERS} callers at once, the middle of {ROUNDS} rounds; a bare commit, by a single "
+        f"caller, took {1e3 * float(np.median([commit for _, _, commit in rounds])):.3g} ms; the "
+        f"service made {pace:,.0f} decisions a second, each an act and a reward",
     )
 
 
@@ -171,7 +191,108 @@ def throughput_on_postgres() -> Ratio:
     return compared("postgres", "throughput", "seconds")
 
 
+@benchmark("service / bare endpoint + commit, p50 latency, PostgreSQL", at_most=3.0)
+def median_on_postgres() -> Ratio:
+    """The same on PostgreSQL."""
+    return compared("postgres", "p50", "p50")
+
+
 @benchmark("service / bare endpoint + commit, p99 latency, PostgreSQL", at_most=3.0)
 def slowest_on_postgres() -> Ratio:
     """The same on PostgreSQL."""
     return compared("postgres", "p99", "p99")
+
+
+# -- workers with the storage's address ------------------------------------------------------
+
+
+@cache
+def measured_directly() -> list[tuple[Load, Load]]:
+    """Workers on PostgreSQL, and as many that only commit, in several rounds."""
+    with database() as address:
+        create(address)
+        return [
+            (_direct_load(address, "campaign"), _direct_load(address, "commits"))
+            for _ in range(DIRECT_ROUNDS)
+        ]
+
+
+def _direct_load(address: str, what: str) -> Load:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.direct_load", address, what, str(CALLERS), str(SECONDS)],
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return Load(**json.loads(done.stdout))
+
+
+def compared_directly(name: str, field: str) -> Ratio:
+    """One of the numbers against that of bare commits."""
+    rounds = measured_directly()
+    ours, bare = middle([(getattr(one, field), getattr(other, field)) for one, other in rounds])
+    pace = 1.0 / (2.0 * float(np.median([campaign.seconds for campaign, _ in rounds])))
+    return Ratio(
+        Cost(f"call of a campaign, {name}", ours, "call"),
+        Cost("bare commit", bare, "commit"),
+        f"{CALLERS} processes at once, each with the database's address; together they made "
+        f"{pace:,.0f} decisions a second, each an act and a reward; every call reads what the "
+        f"others have added, learns from it, and commits",
+    )
+
+
+@benchmark("worker on PostgreSQL / bare commit, throughput")
+def direct_throughput() -> Ratio:
+    """Time of a call with all workers at work."""
+    return compared_directly("throughput", "seconds")
+
+
+@benchmark("worker on PostgreSQL / bare commit, p50 latency")
+def direct_median() -> Ratio:
+    """What a worker waits for, half of the time."""
+    return compared_directly("p50", "p50")
+
+
+@benchmark("worker on PostgreSQL / bare commit, p99 latency")
+def direct_slowest() -> Ratio:
+    """What a worker waits for at worst, but for one time in a hundred."""
+    return compared_directly("p99", "p99")
+
+
+# -- opening ---------------------------------------------------------------------------------
+
+STORED = 25_000  # episodes
+
+
+@benchmark("opening a campaign: with its snapshot / from the whole log", at_most=0.2)
+def opening() -> Ratio:
+    """What a process waits for before it can go on with a long campaign."""
+    with tempfile.TemporaryDirectory() as folder:
+        address = f"sqlite:///{folder}/long.db"
+        create(address)
+        with SQLiteStorage(f"{folder}/long.db") as storage:
+            entry = storage.entries()[0]
+            for number in range(0, STORED, 100):
+                storage.append(entry.id, [e for i in range(100) for e in _episode(number + i)])
+        times = []
+        for _ in range(2):  # the first leaves a snapshot behind
+            began = time.process_time()
+            Campaign.open(address, "bench").storage.close()
+            times.append(time.process_time() - began)
+    steps = STORED * HORIZON
+    return Ratio(
+        Cost("with the snapshot", times[1], "opening"),
+        Cost("from the log", times[0], "opening"),
+        f"a campaign of {steps:,} steps in SQLite, opened twice",
+    )
+
+
+def _episode(number: int) -> list[bytes]:
+    """The events of an episode, as they stand in a log."""
+    name = f"episode-{number}"
+    events: list[Started | Acted | Rewarded] = [Started(name)]
+    for step in range(HORIZON):
+        action = (number + step) % 2
+        reward = action + 0.01 * (number % 100)
+        events.append(Acted(name, step, msgspec.Raw(str(step).encode()), action))
+        events.append(Rewarded(name, step, reward, msgspec.Raw(str(step + 1).encode())))
+    return [encoded(event) for event in events]

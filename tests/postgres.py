@@ -41,8 +41,7 @@ def free_port() -> int:
 def server(programs: Path) -> Iterator[str]:
     """The address of a running server, without a database name."""
     folder = Path(tempfile.mkdtemp(prefix="revar-postgres-"))
-    # The server refuses to run as root; Debian's package brings a user for it.
-    user = pwd.getpwnam("postgres").pw_name if os.geteuid() == 0 else None
+    user = _other_user() if os.geteuid() == 0 else None
     if user is not None:
         shutil.chown(folder, user)
     data, port = folder / "data", free_port()
@@ -74,6 +73,12 @@ def server(programs: Path) -> Iterator[str]:
             process.wait(timeout=30)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _other_user() -> str:
+    """The server refuses to run as root. Debian's package brings a user for it."""
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    return next(name for name in ("postgres", "nobody") if name in known)
 
 
 def _await(port: int) -> None:

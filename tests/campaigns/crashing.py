@@ -1,6 +1,7 @@
 """A campaign whose service and workers are killed again and again, and what is left of it.
 
-python -m tests.campaigns.crashing sqlite:////tmp/crash.db --kills 200 --episodes 1500
+python -m tests.campaigns.crashing sqlite --kills 200 --episodes 1500
+python -m tests.campaigns.crashing postgres --kills 200 --episodes 1500
 """
 
 import argparse
@@ -13,6 +14,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ from tests.campaigns.processes import (
     service,
     warm_up,
 )
-from tests.postgres import free_port
+from tests.postgres import binaries, database, free_port, server
 
 LEASE = 0.4  # seconds
 WORKERS = 4
@@ -107,16 +109,22 @@ def crash(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("storage")
+    parser.add_argument("storage", help="an address, or sqlite or postgres for a new one")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--episodes", type=int, default=1500)
     parser.add_argument("--every", type=float, default=0.05, help="mean seconds between kills")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="revar-crash-") as folder:
-        found = crash(
-            asked.storage, Path(folder), asked.kills, asked.episodes, asked.every, asked.seed
-        )
+    with tempfile.TemporaryDirectory(prefix="revar-crash-") as folder, ExitStack() as stack:
+        storage = asked.storage
+        if storage == "sqlite":
+            storage = f"sqlite:///{folder}/crash.db"
+        elif storage == "postgres":
+            programs = binaries()
+            if programs is None:
+                parser.error("there is no PostgreSQL server on this machine")
+            storage = stack.enter_context(database(stack.enter_context(server(programs)), "crash"))
+        found = crash(storage, Path(folder), asked.kills, asked.episodes, asked.every, asked.seed)
     print(json.dumps(found))
 
 

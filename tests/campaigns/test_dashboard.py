@@ -91,13 +91,20 @@ def test_what_a_campaign_shows(service: Service, browser: Browser) -> None:
     assert len(browser.all(".policy tbody tr")) == 12
     assert len(browser.all(".share")) == 8
     assert "121" in text  # the number of the open episode
+    assert "last event" in browser.text("#silence")
+    browser.find(".switch a[href='?by=time']").click()
+    browser.until(lambda: "interval over time" in browser.text("main"))
+    assert browser.text("#chart .axis") == "time since the first event"
+    assert len(browser.all("#chart .dot")) > 5
     bars = browser.all(".policy .behavior")
     assert max(bar.size["height"] for bar in bars) > 20
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("page", ["/", "/new", "/campaigns/grid", "/campaigns/none"])
+@pytest.mark.parametrize(
+    "page", ["/", "/new", "/campaigns/grid", "/campaigns/grid?by=time", "/campaigns/none"]
+)
 def test_every_width_and_scheme(
     service: Service, browser: Browser, page: str, width: int, dark: bool
 ) -> None:

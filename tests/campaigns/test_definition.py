@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revar.campaigns import Campaign, MemoryStorage, UnknownCampaignError
-from revar.campaigns.definition import defined
+from revar.campaigns import Campaign, CampaignError, MemoryStorage, UnknownCampaignError, definition
+from revar.campaigns.definition import StrategyRecord, defined
 from revar.campaigns.storage.interface import NameTakenError
 from revar.errors import InputError
 
@@ -32,6 +32,9 @@ GOOD: dict[str, Any] = {"actions": 2, "horizon": 2, "episodes": 2}
         ({"strategy": "flw"}, "did you mean 'flow'"),
         ({"strategy": "oracle"}, "needs the true model"),
         ({"strategy": 3}, "strategy is 3"),
+        ({"strategy": StrategyRecord("flow", {"wrong": 1})}, "has no parameter 'wrong'"),
+        ({"horizon": 10**6, "actions": 10**4}, "more than 50,000,000 combinations"),
+        ({"horizon": 10**6, "policy": {i: [1, 0] for i in range(26)}}, "and 26 states make more"),
         ({"policy": {}}, "the policy table is empty"),
         ({"policy": {"s": [0.5, 0.4]}}, "sum to 0.9"),
         ({"policy": {"s": [1.0]}}, "actions is 2, but the policy has 1"),
@@ -81,6 +84,25 @@ def test_tables_of_every_form_are_the_same_question() -> None:
     ]
     questions = [defined(**{**GOOD, "policy": form}).question() for form in forms]
     assert questions[0] == questions[1] == questions[2]
+
+
+def test_states_beyond_what_can_be_planned_for_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An act is refused, and what is under way goes on."""
+    monkeypatch.setattr(definition, "MOST_CELLS", 3 * 2 * 2)  # three states
+    campaign = Campaign.create(MemoryStorage(), "c", **{**GOOD, "episodes": 9})
+    first = campaign.start_episode()
+    first.act("a", [0.5, 0.5])
+    first.reward(1.0, "b")
+    second, third = campaign.start_episode(), campaign.start_episode()
+    second.act("c", [0.5, 0.5])
+    with pytest.raises(CampaignError, match="and 4 states make more than 12 combinations"):
+        third.act("d", [0.5, 0.5])
+    second.reward(1.0, None)
+    first.act("b", [0.5, 0.5])
+    first.reward(1.0, None)
+    assert campaign.status().finished == 2
 
 
 @pytest.mark.parametrize("episode_id", ["", "a/b", "a" * 65, 3, "ä"])

@@ -93,6 +93,7 @@ def nested(levels: int) -> Any:
         ("\ud800", "not valid unicode"),
         ({"\udfff": 1}, "not valid unicode"),
         (object(), "holds object"),
+        ([10**5_000], "a whole number of too many digits"),
     ],
 )
 def test_what_is_no_state(value: Any, message: str) -> None:

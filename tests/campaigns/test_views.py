@@ -6,10 +6,11 @@ import pytest
 from revar.campaigns import Campaign, MemoryStorage
 from revar.campaigns.insight import insight_of
 from revar.campaigns.progress import Look, Progress
-from revar.campaigns.service import views
-from revar.campaigns.service.charts import estimate_chart
+from revar.campaigns.service import views, words
+from revar.campaigns.service.charts import Across, estimate_chart
+from revar.campaigns.wording import duration
 from revar.estimators.comparison import compare
-from tests.campaigns.worlds import World
+from tests.campaigns.worlds import Clock, World
 
 
 def looks(values: list[float], error: float | None = 1.0) -> list[Look]:
@@ -30,8 +31,9 @@ def looks(values: list[float], error: float | None = 1.0) -> list[Look]:
     ],
 )
 @pytest.mark.parametrize("error", [None, 0.0, 1.0, 1e-12])
-def test_charts_at_any_scale(values: list[float], error: float | None) -> None:
-    chart = estimate_chart(looks(values, error))
+@pytest.mark.parametrize("across", Across)
+def test_charts_at_any_scale(values: list[float], error: float | None, across: Across) -> None:
+    chart = estimate_chart(looks(values, error), across, began=0.0)
     assert chart is not None
     numbers = [float(part) for part in chart.line.replace(",", " ").split()]
     assert np.isfinite(numbers).all()
@@ -41,8 +43,66 @@ def test_charts_at_any_scale(values: list[float], error: float | None) -> None:
 
 
 def test_no_chart_of_one_look() -> None:
-    assert estimate_chart([]) is None
-    assert estimate_chart(looks([1.0])) is None
+    for across in Across:
+        assert estimate_chart([], across, 0.0) is None
+        assert estimate_chart(looks([1.0]), across, 0.0) is None
+
+
+@pytest.mark.parametrize(("first", "last"), [(5, 7), (40, 60), (5, 200), (5, 10**6), (9, 11)])
+def test_marks_of_episodes(first: int, last: int) -> None:
+    ends = [Look(0.0, first, first, 1.0, 1.0, 0.0), Look(1.0, last, last, 1.0, 1.0, 0.0)]
+    chart = estimate_chart(ends, Across.EPISODES, 0.0)
+    assert chart is not None
+    assert 3 <= len(chart.across) <= 6
+
+
+@pytest.mark.parametrize(
+    ("seconds", "labels"),
+    [
+        (0.3, ["0 s"]),
+        (7, ["0 s", "2 s", "4 s", "6 s"]),
+        (200, ["0 min", "1 min", "2 min", "3 min"]),
+        (9_000, ["0 min", "30 min", "60 min", "90 min", "120 min", "150 min"]),
+        (86_400, ["0 h", "6 h", "12 h", "18 h", "24 h"]),
+        (3e6, ["0 d", "6 d", "12 d", "18 d", "24 d", "30 d"]),
+    ],
+)
+def test_marks_of_time(seconds: float, labels: list[str]) -> None:
+    ends = [Look(50.0 + part * seconds, 9, 9, 1.0, 1.0, 0.0) for part in (0.5, 1.0)]
+    chart = estimate_chart(ends, Across.TIME, began=50.0)
+    assert chart is not None
+    assert [tick.label for tick in chart.across] == labels
+    assert chart.line.split()[0].startswith("50.00,")
+
+
+def test_over_time_a_campaign_that_stands_still_can_be_seen() -> None:
+    clock = Clock()
+    campaign = Campaign.create(
+        MemoryStorage(clock), "c", policy={"s": [0.5, 0.5]}, horizon=1, episodes=20, lease=10
+    )
+    for number in range(10):
+        clock.time += 1
+        episode = campaign.start_episode()
+        episode.act("s")
+        episode.reward(number % 3, None)
+    assert words.condition(campaign.status()) == "waiting"
+    campaign.start_episode()
+    assert words.condition(campaign.status()) == "running"
+    clock.time += 90
+    view = views.view_of(campaign, Across.TIME)
+    assert words.condition(view.status) == "stalled"
+    assert view.status.silence == "last event 1 min 30 s ago"
+    assert view.chart is not None
+    # The last tenth of its line is the first tenth of the time, and then it is flat.
+    (before, level), (end, last) = (map(float, p.split(",")) for p in view.chart.line.split()[-2:])
+    assert before == pytest.approx(100 * 9 / 99, abs=0.1)
+    assert (end, last) == (100.0, level)
+    # Finished, it ends with its last event, however long ago.
+    campaign.finish()
+    clock.time += 1e6
+    closed = views.view_of(campaign, Across.TIME).chart
+    assert closed is not None
+    assert closed.across[-1].label == "80 s"
 
 
 def test_insight_is_what_the_statistics_say() -> None:
@@ -85,16 +145,21 @@ def test_the_pace_is_that_of_the_last_minute() -> None:
 
 
 def test_words_for_numbers() -> None:
-    assert [views.percent(share) for share in (0.0, 0.004, 0.05, 0.5, 1.0)] == [
+    assert [words.percent(share) for share in (0.0, 0.004, 0.05, 0.5, 1.0)] == [
         *("0%", "0.4%", "5.0%", "50%", "100%")
     ]
-    assert [views.duration(seconds) for seconds in (0, 59, 61, 3_700, 90_000)] == [
+    assert [duration(seconds) for seconds in (0, 59, 61, 3_700, 90_000)] == [
         *("0 s", "59 s", "1 min 1 s", "1 h 1 min", "1 d 1 h")
     ]
-    assert [views.label(text) for text in (b'"a"', b"[1,2]", b'{"a":"b","c":[1]}', b"1.5")] == [
+    assert [words.label(text) for text in (b'"a"', b"[1,2]", b'{"a":"b","c":[1]}', b"1.5")] == [
         *("a", "(1, 2)", "a: b, c: [1]", "1.5")
     ]
-    assert len(views.label(b'"' + b"x" * 500 + b'"')) == views.LONGEST_LABEL
-    assert [views.number(value) for value in (None, float("inf"), 0.12345, 1e7)] == [
+    # What cannot be seen is named, and what would turn the text around does not.
+    assert [words.label(text) for text in (b'""', '"a\u202eb"'.encode(), b'"\\u0000"')] == [
+        *('""', "a\\u202eb", "\\x00")
+    ]
+    assert words.label(str(-(10**300)).encode()) == "-1.000…e+300"
+    assert len(words.label(b'"' + b"x" * 500 + b'"')) == words.LONGEST_LABEL
+    assert [words.number(value) for value in (None, float("inf"), 0.12345, 1e7)] == [
         *("-", "-", "0.1235", "1.000e+07")
     ]

@@ -101,11 +101,31 @@ def test_merge(storage: str, tmp_path: Path) -> None:
 
 
 def test_errors_are_one_sentence(storage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    revar.open_storage(storage).close()
     sys.argv = ["revar", "campaign", "status", "none", "--storage", storage]
     with pytest.raises(SystemExit) as caught:
         main.main()
     assert caught.value.code == 1
     assert capsys.readouterr().err == "Error: there is no campaign 'none'\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [("status", "ads"), ("list",), ("export", "ads"), ("finish", "ads")]
+)
+def test_looking_at_a_file_that_is_missing_does_not_make_it(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    missing = tmp_path / "mistyped.db"
+    result = run(f"sqlite:///{missing}", *arguments)
+    assert str(result.exception) == f"there is no file {missing}"
+    assert not missing.exists()
+
+
+def test_a_copy_does_not_stand_beside_its_original(storage: str) -> None:
+    said(storage, "create", "ads", "--horizon", "1", "--episodes", "5", "--actions", "2")
+    result = run(storage, "merge", "copy", storage, "--source-name", "ads")
+    assert "a campaign that this storage has already" in str(result.exception)
+    assert "copy" not in said(storage, "list")
 
 
 @pytest.mark.parametrize("address", ["", "mysql://x", "sqlite://", "sqlite:///", "sqlite:x.db"])
@@ -187,6 +207,13 @@ def test_a_token_file(storage: str, tmp_path: Path) -> None:
     tokens.write_text("\n")
     with pytest.raises(RuntimeError, match="holds no token"):
         Service(storage, "--token-file", str(tokens))
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "99999"])
+def test_a_port_that_is_none(storage: str, port: str) -> None:
+    result = CliRunner().invoke(main.revar, ["serve", "--storage", storage, "--port", port])
+    assert result.exit_code == 2
+    assert "0<=x<=65535" in result.output
 
 
 def test_a_port_that_is_taken(storage: str) -> None:

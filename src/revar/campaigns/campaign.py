@@ -99,7 +99,7 @@ class Campaign:
     @classmethod
     def open(cls, storage: Storage | str, name: str) -> "Campaign":
         """The campaign of that name, as it stands."""
-        store = open_storage(storage)
+        store = open_storage(storage, create=False)
         entry = store.find(checked_name(name))
         if entry is None:
             raise UnknownCampaignError(name)

@@ -19,6 +19,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 MOST_ACTIONS = 10_000
 MOST_EPISODES = 10**9
 MOST_STEPS = 10**6  # of an episode
+MOST_CELLS = 50_000_000  # combinations of step, state and action: 400 MB for a plan
 LARGEST_SEED = 2**63 - 1  # JSON's readers agree on whole numbers up to here
 LEASE = 900.0  # seconds
 LONGEST_LEASE = 30 * 86_400.0
@@ -93,6 +94,7 @@ def defined(
     _check_range("actions", actions, 1, MOST_ACTIONS)
     _check_range("episodes", episodes, 1, MOST_EPISODES)
     _check_range("horizon", horizon, 1, MOST_STEPS)
+    check_size(horizon, actions, 1 if rows is None else len(rows))
     if not 0.0 < lease <= LONGEST_LEASE:
         raise InputError(f"lease is {lease} seconds; it must lie in (0, {LONGEST_LEASE:.0f}]")
     definition = Definition(
@@ -107,6 +109,15 @@ def defined(
     )
     collection_of(definition)  # refuses what a collection cannot be made of
     return definition
+
+
+def check_size(horizon: int, actions: int, states: int) -> None:
+    """Refuse what does not fit into memory: plans have a number for each step, state and action."""
+    if horizon * actions * states > MOST_CELLS:
+        raise InputError(
+            f"horizon {horizon:,}, {actions:,} actions and {states:,} states make more than "
+            f"{MOST_CELLS:,} combinations, which is the most that a campaign plans for"
+        )
 
 
 def collection_of(definition: Definition) -> Collection:
@@ -127,6 +138,10 @@ def strategy_of(strategy: str | Strategy | StrategyRecord) -> Strategy:
     if not isinstance(strategy, StrategyRecord):
         return find_strategy(strategy)
     kind = strategies.find(strategy.id)
+    known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    unknown = sorted(set(strategy.parameters) - known)
+    if unknown:
+        raise InputError(f"strategy {strategy.id!r} has no parameter {unknown[0]!r}")
     try:
         made: Strategy = msgspec.convert(strategy.parameters, kind)
         return made

@@ -16,6 +16,7 @@ from revar.campaigns.commands import (
     Reward,
     Start,
 )
+from revar.campaigns.definition import check_size
 from revar.campaigns.events import Acted, Closed, Event, Finished, Released, Rewarded, Started
 from revar.campaigns.fold import CampaignState
 from revar.campaigns.ledger import Ledger
@@ -98,6 +99,9 @@ def _event(command: Command) -> Event:
 
 def _decided(state: CampaignState, command: Act, event: Acted) -> Acted:
     record = state.ledger.episodes[command.episode]
+    definition, states = state.definition, state.learner.collection.states
+    met = len(states) + (command.state not in states)
+    check_size(definition.horizon, definition.actions, met)
     target = command.probabilities or state.ledger.policy[command.state]
     choice = state.learner.choose(record, command.state, target)
     return msgspec.structs.replace(

@@ -2,10 +2,11 @@
 
 import csv
 import io
-import json
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from revar.campaigns.definition import Definition
 from revar.campaigns.events import Event, Rewarded
@@ -120,17 +121,17 @@ def _json_lines(episodes: list[Told]) -> Iterator[str]:
             "complete": episode.complete,
             "steps": [
                 {
-                    "state": parsed(step.state),
+                    "state": msgspec.Raw(step.state),
                     "action": step.action,
                     "propensity": step.propensity,
                     "reward": step.reward,
-                    "next_state": None if step.next_state is None else parsed(step.next_state),
+                    "next_state": msgspec.Raw(step.next_state or b"null"),
                     "time": step.time,
                 }
                 for step in episode.steps
             ],
         }
-        yield json.dumps(record, ensure_ascii=False) + "\n"
+        yield msgspec.json.encode(record).decode() + "\n"
 
 
 COLUMNS = (
@@ -177,6 +178,6 @@ def _frozen(value: Any) -> Hashable:
     if isinstance(value, list):
         return tuple(_frozen(item) for item in value)
     if isinstance(value, dict):
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return msgspec.json.encode(value, order="sorted").decode()
     hashable: Hashable = value
     return hashable

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from revar.campaigns.definition import Definition
 from revar.campaigns.fold import CampaignState
+from revar.campaigns.wording import counted, duration
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate
 
@@ -39,17 +40,23 @@ class Status:
     spent: bool  # nothing more will be started
     pace: float  # steps a second over the last minute
     first: float | None  # time of the first event
-    last: float | None
+    last: float | None  # and of the latest
     now: float
     leases: tuple[Lease, ...]
     estimate: Estimate | None
+
+    @property
+    def silence(self) -> str:
+        """How long ago something happened, in words; empty where nothing has."""
+        return "" if self.last is None else f"last event {duration(self.now - self.last)} ago"
 
     def __str__(self) -> str:
         lines = [
             f"{self.name}: {self.finished} of {self.budget} episodes finished, {self.leased} open"
             + (f", {self.late} late" if self.late else "")
             + (", closed" if self.closed else ""),
-            f"{self.steps} steps in {self.states} states, {self.pace:.3g} steps a second",
+            f"{counted(self.steps, 'step')} in {counted(self.states, 'state')}, "
+            f"{self.pace:.3g} steps a second" + (f", {self.silence}" if self.silence else ""),
             str(self.estimate) if self.estimate else "no estimate yet",
         ]
         return "\n".join(lines)

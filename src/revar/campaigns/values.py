@@ -18,10 +18,13 @@ def canonical(value: Any, name: str = "state") -> bytes:
     """
     if value is None:
         raise InputError(f"{name} is null, which stands for the end of the episode")
+    plain = _plain(value, name, 0)
     try:
-        text = msgspec.json.encode(_plain(value, name, 0), order="sorted")
+        text = msgspec.json.encode(plain, order="sorted")
     except UnicodeEncodeError:
         raise InputError(f"{name} holds text that is not valid unicode") from None
+    except ValueError:  # Python writes no whole number of more than some thousand digits
+        raise InputError(f"{name} holds a whole number of too many digits") from None
     if len(text) > LARGEST:
         raise InputError(
             f"{name} takes {len(text):,} bytes as JSON; at most {LARGEST:,} are allowed"

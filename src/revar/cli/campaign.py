@@ -28,16 +28,23 @@ def campaign() -> None:
 @click.argument("name")
 @storage_option
 @click.option("--horizon", type=int, required=True, help="Most steps of an episode.")
-@click.option("--episodes", type=int, required=True, help="The budget.")
-@click.option("--discount", type=float, default=1.0, show_default=True)
-@click.option("--strategy", default="flow", show_default=True, help="Strategy id.")
-@click.option("--seed", type=int, default=None, help="Default: drawn.")
-@click.option("--lease", type=float, default=900.0, show_default=True, help="Seconds of silence.")
-@click.option("--actions", type=int, default=None, help="Without a policy table: how many.")
+@click.option("--episodes", type=int, required=True, help="The budget: how many in all.")
+@click.option("--discount", type=float, default=1.0, show_default=True, help="From 0 to 1.")
+@click.option("--strategy", default="flow", show_default=True, help="An id of `revar list`.")
+@click.option("--seed", type=int, default=None, help="Of all decisions; drawn if not given.")
+@click.option(
+    "--lease",
+    type=float,
+    default=900.0,
+    show_default=True,
+    help="Seconds of silence after which an episode's place may go to another.",
+)
+@click.option("--actions", type=int, default=None, help="How many; needed without --policy.")
 @click.option(
     "--policy",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help='JSON: [{"state": ..., "probabilities": [...]}, ...], or {"state": [...], ...}.',
+    help='The target policy as JSON: [{"state": ..., "probabilities": [...]}, ...], or with '
+    'texts as states {"home": [0.9, 0.1], ...}.',
 )
 def create(name: str, storage: str, policy: Path | None, **question: Any) -> None:
     """Create a campaign.
@@ -58,7 +65,7 @@ def list_campaigns(storage: str, as_json: bool) -> None:
     """List the campaigns of a storage, in the order of creation."""
     from revar.campaigns import Campaign, open_storage
 
-    with open_storage(storage) as store:
+    with open_storage(storage, create=False) as store:
         found = [Campaign(store, entry).status() for entry in store.entries()]
     if as_json:
         _print_json(found)
@@ -108,9 +115,10 @@ def status(name: str, storage: str, as_json: bool) -> None:
     help="A file ending in .jsonl, .csv, .npz or .parquet. Default: print JSON lines.",
 )
 def export(name: str, storage: str, output: Path | None) -> None:
-    """Write the data: an episode a line (.jsonl), a step a row (.csv), or a dataset of revar.
+    """Write the data to a file, or to the terminal.
 
-    Texts hold every complete step; a dataset (.npz, .parquet) holds the complete episodes.
+    An episode a line (.jsonl) or a step a row (.csv): every complete step. Or a dataset of revar
+    (.npz, .parquet): the complete episodes.
     """
     from revar.campaigns.export import FORMATS, exported
     from revar.datasets.files import save_dataset
@@ -138,11 +146,14 @@ def export(name: str, storage: str, output: Path | None) -> None:
 @click.argument("name")
 @click.argument("source")
 @storage_option
-@click.option("--source-name", default=None, help="Its name there; default: the same name.")
+@click.option(
+    "--source-name", default=None, help="The campaign's name in SOURCE; the same if not given."
+)
 def merge(name: str, source: str, storage: str, source_name: str | None) -> None:
-    """Merge a campaign of the storage SOURCE into campaign NAME, which is created if missing.
+    """Merge a campaign of another storage into this one.
 
-    Both must ask the same question. Merging again adds only what is new.
+    Adds what the campaign of the storage SOURCE knows to campaign NAME, which is created if it is
+    missing. Both must ask the same question. Merging again adds only what is new.
     """
     from revar.campaigns import Campaign, open_storage
     from revar.campaigns.merging import merge as merge_campaigns
@@ -161,7 +172,10 @@ def merge(name: str, source: str, storage: str, source_name: str | None) -> None
 @click.argument("name")
 @storage_option
 def finish(name: str, storage: str) -> None:
-    """Close a campaign: no more episodes are started; open ones may still report."""
+    """Close a campaign: it starts no more episodes.
+
+    Those that are open may still act and report.
+    """
     found = _open(storage, name)
     found.finish()
     click.echo(str(found.status()))

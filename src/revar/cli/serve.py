@@ -11,11 +11,17 @@ from revar.cli.storage import storage_option
 @click.command()
 @storage_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
-@click.option("--port", default=8321, show_default=True, help="0 takes one that is free.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8321,
+    show_default=True,
+    help="0 takes one that is free.",
+)
 @click.option(
     "--token-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File with one bearer token a line; or set REVAR_TOKEN.",
+    help="File with bearer tokens, one a line, of 16 characters or more; or set REVAR_TOKEN.",
 )
 @click.option(
     "--max-request-bytes",

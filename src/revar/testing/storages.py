@@ -7,7 +7,13 @@ import threading
 from collections.abc import Callable
 
 from revar.campaigns.campaign import Campaign
-from revar.campaigns.storage.interface import NameTakenError, Snapshot, Storage, StorageError
+from revar.campaigns.storage.interface import (
+    CopyError,
+    NameTakenError,
+    Snapshot,
+    Storage,
+    StorageError,
+)
 from revar.testing.expectations import contract, expect
 
 Factory = Callable[[], Storage]
@@ -35,7 +41,7 @@ def check_entries(factory: Factory) -> None:
 
 @contract
 def check_names_are_unique(factory: Factory) -> None:
-    """A name that is taken is refused, and its campaign stays as it was."""
+    """A name or an id that is taken is refused, and its campaign stays as it was."""
     with factory() as storage:
         first = storage.create("1", "name", b"first")
         try:
@@ -44,7 +50,15 @@ def check_names_are_unique(factory: Factory) -> None:
             pass
         else:
             raise AssertionError("a name was given to two campaigns")
+        storage.append("1", [b"event"])
+        try:
+            storage.create("1", "another name", b"first")
+        except CopyError:
+            pass
+        else:
+            raise AssertionError("an id was given to two campaigns")
         expect(storage.entries() == [first], "a refused campaign left something behind")
+        expect(len(storage.read("1", 0, 9)) == 1, "a refused campaign has emptied the log")
 
 
 @contract

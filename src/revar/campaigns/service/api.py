@@ -1,7 +1,8 @@
 """The JSON API: each route checks its request, and asks a campaign."""
 
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from functools import partial, wraps
+from itertools import islice
 from typing import TypeVar
 
 import msgspec
@@ -33,6 +34,7 @@ from revar.campaigns.verdicts import CampaignError
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate
 
+LINES = 500  # of a download sent at once
 Body = TypeVar("Body")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -97,12 +99,7 @@ async def campaign_estimate(request: Request) -> Response:
         raise InputError(f"confidence is {given!r}; it must be a number") from None
     if not 0.0 < confidence < 1.0:
         raise InputError(f"confidence is {given}; it must lie between 0 and 1")
-    estimate = await _campaigns(request).read(
-        _name(request),
-        lambda campaign: campaign.status().estimate and campaign.estimate(confidence),
-    )
-    if estimate is None:
-        raise CampaignError("no-estimate", "no step is complete yet")
+    estimate = await _campaigns(request).read(_name(request), partial(_estimate, confidence))
     return reply(EstimateMessage.of(estimate))
 
 
@@ -126,9 +123,10 @@ async def campaign_data(request: Request) -> Response:
     lines = await _campaigns(request).read(
         name, lambda campaign: exported(campaign.definition, campaign.events(), form)
     )
+    pieces = iter(lambda: "".join(islice(lines, LINES)), "")
     media = "application/x-ndjson" if form == "jsonl" else "text/csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
-    return StreamingResponse(lines, media_type=media, headers=headers)
+    return StreamingResponse(pieces, media_type=media, headers=headers)
 
 
 @endpoint
@@ -199,8 +197,8 @@ async def abandon(request: Request) -> Response:
     return reply(EpisodeMessage.of(await _ask(request, Abandon(_episode(request)))))
 
 
-def _estimate(campaign: Campaign, confidence: float) -> Estimate:
-    if campaign.status().steps == 0:
+def _estimate(confidence: float, campaign: Campaign) -> Estimate:
+    if campaign.status().estimate is None:
         raise CampaignError("no-estimate", "no step is complete yet")
     return campaign.estimate(confidence)
 

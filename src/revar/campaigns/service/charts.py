@@ -6,12 +6,27 @@ to any width while its labels keep their size.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from math import ceil, floor, log10
 
 from revar.campaigns.progress import Look
+from revar.campaigns.wording import UNITS, counted, duration
 
 FIRST = 5  # episodes: before, the line says nothing and its interval fills the page
 REACH = 1.959963984540054  # of a 95% interval, in standard errors
+FEW_TICKS, MANY_TICKS = 3, 6
+# Steps between marks of time, in seconds.
+SPANS = (
+    *(1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800),
+    *(3_600, 7_200, 10_800, 21_600, 43_200, 86_400),
+)
+
+
+class Across(Enum):
+    """What the chart's horizontal axis counts."""
+
+    EPISODES = "episodes"  # logarithmic
+    TIME = "time"  # since the first event
 
 
 @dataclass(frozen=True)
@@ -33,7 +48,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Chart:
-    """The estimate with its interval against finished episodes, on a logarithmic axis."""
+    """The estimate with its interval against finished episodes or time."""
 
     line: str  # points of an SVG polyline
     band: str  # points of an SVG polygon, empty while no error is known
@@ -42,39 +57,44 @@ class Chart:
     up: tuple[Tick, ...]
 
 
-def estimate_chart(looks: Sequence[Look]) -> Chart | None:
-    """None while there are fewer than two looks."""
+def estimate_chart(looks: Sequence[Look], across: Across, began: float) -> Chart | None:
+    """None while there are fewer than two looks. `began` is the time of the first event."""
     later = [look for look in looks if look.episodes >= FIRST and look.standard_error is not None]
     looks = later if len(later) > 1 else looks
     if len(looks) < 2:
         return None
     low, high = _range(looks)
-    first, last = log10(looks[0].episodes), log10(looks[-1].episodes)
+    if across is Across.EPISODES:
+        places = [log10(look.episodes) for look in looks]
+        first, last = places[0], places[-1]
+        ticks = [(log10(mark), f"{mark:,}") for mark in _decades(looks)]
+    else:
+        places = [look.time - began for look in looks]
+        first, last = 0.0, max(places)
+        ticks = _times(last)
 
-    def left(episodes: float) -> float:
-        return 100.0 * (log10(episodes) - first) / max(last - first, 1e-9)
+    def left(place: float) -> float:
+        return 100.0 * (place - first) / max(last - first, 1e-9)
 
     def top(value: float) -> float:
         return 100.0 * (high - value) / (high - low)
 
-    def point(look: Look, value: float) -> str:
-        return f"{left(look.episodes):.2f},{min(max(top(value), -100.0), 200.0):.2f}"
+    def point(place: float, value: float) -> str:
+        return f"{left(place):.2f},{min(max(top(value), -100.0), 200.0):.2f}"
 
-    known = [look for look in looks if look.standard_error is not None]
-    upper = [point(look, look.value + _reach(look)) for look in known]
-    lower = [point(look, look.value - _reach(look)) for look in reversed(known)]
+    placed = list(zip(places, looks, strict=True))
+    known = [(place, look) for place, look in placed if look.standard_error is not None]
+    upper = [point(place, look.value + _reach(look)) for place, look in known]
+    lower = [point(place, look.value - _reach(look)) for place, look in reversed(known)]
     return Chart(
-        line=" ".join(point(look, look.value) for look in looks),
+        line=" ".join(point(place, look.value) for place, look in placed),
         band=" ".join(upper + lower) if len(known) > 1 else "",
         marks=tuple(
-            Mark(left(look.episodes), top(look.value), _told(look))
-            for look in looks
+            Mark(left(place), top(look.value), _told(look, began))
+            for place, look in placed
             if 0.0 <= top(look.value) <= 100.0  # the last one always lies there
         ),
-        across=tuple(
-            Tick(left(number), f"{number:,}")
-            for number in _decades(looks[0].episodes, looks[-1].episodes)
-        ),
+        across=tuple(Tick(left(place), text) for place, text in ticks),
         up=tuple(Tick(top(value), text) for value, text in _steps(low, high)),
     )
 
@@ -83,8 +103,10 @@ def _reach(look: Look) -> float:
     return REACH * (look.standard_error or 0.0)
 
 
-def _told(look: Look) -> str:
-    text = f"{look.episodes:,} episodes: {look.value:.4g}"
+def _told(look: Look, began: float) -> str:
+    text = (
+        f"{counted(look.episodes, 'episode')} after {duration(look.time - began)}: {look.value:.4g}"
+    )
     return text if look.standard_error is None else f"{text} ± {_reach(look):.2g}"
 
 
@@ -97,16 +119,29 @@ def _range(looks: Sequence[Look]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _decades(first: int, last: int) -> list[int]:
-    """Round numbers of episodes between the first and the last look."""
-    few = last / first > 30
-    factors = (1,) if last / first > 3000 else (1, 3) if few else (1, 2, 5)
-    marks = [
-        factor * 10**power
-        for power in range(floor(log10(first)), ceil(log10(last)) + 1)
-        for factor in factors
-    ]
-    return [mark for mark in marks if first <= mark <= last]
+def _decades(looks: Sequence[Look]) -> list[int]:
+    """Round numbers of episodes between the first and the last look: some, but not many."""
+    first, last = looks[0].episodes, looks[-1].episodes
+    powers = range(floor(log10(first)), ceil(log10(last)) + 1)
+    marks: Sequence[int] = range(first, last + 1)
+    for factors in (range(1, 10), (1, 2, 5), (1, 3), (1,)):
+        coarser = [factor * 10**power for power in powers for factor in factors]
+        coarser = [mark for mark in coarser if first <= mark <= last]
+        if len(coarser) < FEW_TICKS:
+            break
+        marks = coarser
+    return list(marks[:: ceil(len(marks) / MANY_TICKS)])
+
+
+def _times(last: float) -> list[tuple[float, str]]:
+    """Round spans of time up to the last look."""
+    step = next((span for span in SPANS if last / span < MANY_TICKS), 0)
+    if step == 0:
+        days = ceil(last / MANY_TICKS / 86_400)
+        step = 86_400 * days
+    name, size = next(unit for unit in UNITS if step >= unit[1])
+    marks = range(0, floor(last) + 1, step)
+    return [(float(mark), f"{mark / size:g} {name}") for mark in marks]
 
 
 def _steps(low: float, high: float) -> list[tuple[float, str]]:

@@ -157,7 +157,8 @@ class StatusMessage(msgspec.Struct, frozen=True):
     partial: int
     steps: int
     states: int
-    steps_per_second: float
+    steps_per_second: float  # over the last minute
+    last_event: float | None  # seconds since 1970
     closed: bool
     spent: bool
     leases: list[LeaseMessage]
@@ -186,6 +187,7 @@ class StatusMessage(msgspec.Struct, frozen=True):
             steps=status.steps,
             states=status.states,
             steps_per_second=status.pace,
+            last_event=status.last,
             closed=status.closed,
             spent=status.spent,
             leases=[

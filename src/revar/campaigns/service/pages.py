@@ -12,8 +12,9 @@ from starlette.routing import Route
 
 from revar.campaigns.campaign import Campaign
 from revar.campaigns.definition import LEASE, checked_name
-from revar.campaigns.service import views
+from revar.campaigns.service import views, words
 from revar.campaigns.service.access import SESSION, SESSION_SECONDS
+from revar.campaigns.service.charts import Across
 from revar.campaigns.storage.interface import StorageError
 from revar.campaigns.verdicts import UnknownCampaignError
 from revar.errors import InputError
@@ -48,7 +49,9 @@ async def campaign(request: Request) -> Response:
     """One campaign."""
     try:
         name = checked_name(request.path_params["name"])
-        view = await request.app.state.campaigns.read(name, views.view_of)
+        view = await request.app.state.campaigns.read(
+            name, lambda campaign: views.view_of(campaign, _across(request))
+        )
     except (InputError, UnknownCampaignError):
         given = request.path_params["name"]
         return _page(
@@ -65,6 +68,12 @@ async def campaign(request: Request) -> Response:
         most_actions=views.MOST_ACTIONS_SHOWN,
         address=str(request.base_url).rstrip("/"),
     )
+
+
+def _across(request: Request) -> Across:
+    """What the chart counts; an address that asks for something else gets episodes."""
+    asked = request.query_params.get("by")
+    return next((across for across in Across if across.value == asked), Across.EPISODES)
 
 
 async def new(request: Request) -> Response:
@@ -112,7 +121,7 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(views.FILTERS)
+    environment.filters.update(words.FILTERS)
     return environment
 
 

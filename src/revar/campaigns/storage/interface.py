@@ -20,6 +20,19 @@ class StorageError(RefusedError):
 class NameTakenError(StorageError):
     """There is a campaign of that name."""
 
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is a campaign {name!r} already")
+
+
+class CopyError(StorageError):
+    """The storage has this very campaign already, under another name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name!r} would be a copy of a campaign that this storage has already, under another "
+            f"name"
+        )
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -66,7 +79,7 @@ class Storage(ABC):
 
     @abstractmethod
     def create(self, campaign_id: str, name: str, definition: bytes) -> Entry:
-        """Begin an empty log; `NameTakenError` where the name is in use."""
+        """Begin an empty log; `NameTakenError` or `CopyError` where name or id is in use."""
 
     @abstractmethod
     def entries(self) -> list[Entry]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from revar.campaigns.storage.interface import (
     Appended,
+    CopyError,
     Entry,
     NameTakenError,
     Snapshot,
@@ -29,7 +30,9 @@ class MemoryStorage(Storage):
         """See `Storage`."""
         with self._lock:
             if any(entry.name == name for entry in self._entries.values()):
-                raise NameTakenError(f"there is a campaign {name!r} already")
+                raise NameTakenError(name)
+            if campaign_id in self._entries:
+                raise CopyError(name)
             entry = Entry(campaign_id, name, definition, self._clock())
             self._entries[campaign_id] = entry
             self._logs[campaign_id] = []

@@ -11,12 +11,16 @@ from revar.errors import InputError
 FORMS = "sqlite:///file.db, postgresql://user@host/database, memory:, or the path of a file"
 
 
-def open_storage(storage: Storage | str | Path) -> Storage:
-    """The storage itself, or the one at that address."""
+def open_storage(storage: Storage | str | Path, *, create: bool = True) -> Storage:
+    """The storage itself, or the one at that address.
+
+    With `create=False` a SQLite file that is missing is refused: whoever only looks at campaigns
+    has mistyped its name.
+    """
     if isinstance(storage, Storage):
         return storage
     if isinstance(storage, Path):
-        return SQLiteStorage(storage)
+        return SQLiteStorage(storage, create=create)
     scheme, _, _ = storage.partition(":")
     if storage in ("memory:", "memory://"):
         return MemoryStorage()
@@ -29,7 +33,7 @@ def open_storage(storage: Storage | str | Path) -> Storage:
         if not storage.startswith("sqlite:///") or len(path) < 2:
             raise InputError(f"the storage is {storage!r}; it must be one of {FORMS}")
         # sqlite:///campaigns.db lies in the current folder, sqlite:////srv/campaigns.db does not.
-        return SQLiteStorage(path[1:])
+        return SQLiteStorage(path[1:], create=create)
     if "://" in storage or not storage:
         raise InputError(f"the storage is {storage!r}; it must be one of {FORMS}")
-    return SQLiteStorage(storage)
+    return SQLiteStorage(storage, create=create)

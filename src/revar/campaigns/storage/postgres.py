@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from revar.campaigns.storage.interface import (
     Appended,
+    CopyError,
     Entry,
     NameTakenError,
     Snapshot,
@@ -60,8 +61,10 @@ class PostgresStorage(Storage):
 
         self._run(insert)
         entry = self.find(name)
-        if entry is None or entry.id != campaign_id:
-            raise NameTakenError(f"there is a campaign {name!r} already")
+        if entry is None:
+            raise CopyError(name)
+        if entry.id != campaign_id:
+            raise NameTakenError(name)
         return entry
 
     def entries(self) -> list[Entry]:

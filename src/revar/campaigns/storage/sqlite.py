@@ -10,6 +10,7 @@ from typing import Any
 
 from revar.campaigns.storage.interface import (
     Appended,
+    CopyError,
     Entry,
     NameTakenError,
     Snapshot,
@@ -34,12 +35,15 @@ PATIENCE = 60.0  # seconds to wait while another process writes
 class SQLiteStorage(Storage):
     """One connection, shared by the threads of the process one at a time.
 
-    Write-ahead log with `synchronous=FULL`: a commit is on the disk before `append` returns.
+    Write-ahead log with `synchronous=FULL`: a commit is on the disk before `append` returns. With
+    `create=False` a file that is missing is refused, not made.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
+        if not create and not self.path.exists():
+            raise StorageError(f"there is no file {self.path}")
         try:
             self._connection = sqlite3.connect(
                 self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
@@ -58,15 +62,19 @@ class SQLiteStorage(Storage):
     def create(self, campaign_id: str, name: str, definition: bytes) -> Entry:
         """See `Storage`."""
         with self._transaction() as cursor:
+            for column, value, taken in (
+                ("name", name, NameTakenError),
+                ("id", campaign_id, CopyError),
+            ):
+                query = f"SELECT 1 FROM revar_campaigns WHERE {column} = ?"
+                if cursor.execute(query, (value,)).fetchone() is not None:
+                    raise taken(name)
             entry = Entry(campaign_id, name, definition, time.time())
-            try:
-                cursor.execute(
-                    "INSERT INTO revar_campaigns (id, name, definition, created, length)"
-                    " VALUES (?, ?, ?, ?, 0)",
-                    (entry.id, entry.name, entry.definition, entry.created),
-                )
-            except sqlite3.IntegrityError:
-                raise NameTakenError(f"there is a campaign {name!r} already") from None
+            cursor.execute(
+                "INSERT INTO revar_campaigns (id, name, definition, created, length)"
+                " VALUES (?, ?, ?, ?, 0)",
+                (entry.id, entry.name, entry.definition, entry.created),
+            )
             return entry
 
     def entries(self) -> list[Entry]:
