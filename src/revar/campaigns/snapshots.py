@@ -13,7 +13,7 @@ from revar.campaigns.progress import Look
 from revar.campaigns.storage.interface import Snapshot
 from revar.collection.saving import SavedCollection, restore, saved
 
-FORMAT = 1  # to be raised whenever the rules of the ledger or the records below change
+FORMAT = 2  # to be raised whenever the rules of the ledger or the records below change
 LEAST_EVENTS = 10_000  # between two snapshots
 SHARE = 0.05  # and this share of the log, so that all snapshots together stay small
 
