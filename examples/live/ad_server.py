@@ -125,9 +125,6 @@ def main() -> None:
         service = Service(address)
         campaign = f"ads-{random.randrange(10**6)}"
         question = {"name": campaign, "actions": 4, "horizon": PAGES, "episodes": VISITORS}
-        # Most rewards are zero here, and an ad whose first views sold nothing looks certain. The
-        # confidence bound of "revar" keeps showing it; docs/campaigns.md says more.
-        question["strategy"] = "revar"
         status, reply = service.call("POST", "/campaigns", question)
         if status != 201:
             sys.exit(reply["error"]["message"])
