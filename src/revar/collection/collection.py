@@ -128,12 +128,11 @@ class Collection:
         self.prior_episodes += len(dataset)
         self._standing = None
 
-    def join(self, first: int, episodes: Dataset, learned: VisitStatistics) -> None:
-        """Episodes played elsewhere under this collection's plans, number `first` and on.
+    def join(self, first: int, episodes: Dataset) -> None:
+        """Count and keep episodes played elsewhere under this collection's plans (see `batches`).
 
-        Their states bear this collection's numbers; `learned` is what they tell (see `batches`).
+        They are number `first` and on, and their states bear this collection's numbers.
         """
-        self.statistics = self.statistics.merge(learned)
         self._count(len(episodes))
         if self._log is not None:
             self._log.add_many(first, episodes)

@@ -73,8 +73,10 @@ def evaluate(
     stored, earlier = (None, None) if resume is None else load_collected(resume)
     if stored is not None and earlier is None:
         raise InputError(f"{resume} was not collected by an evaluation; give it as prior")
-    if seed is None and earlier is not None:
-        seed = earlier.seed
+    if earlier is not None:
+        seed = earlier.seed if seed is None else seed
+        workers = earlier.workers if workers is None else workers
+        batch = earlier.batch if batch is None else batch
     before = load_dataset(prior) if isinstance(prior, str | Path) else prior
     side_by_side = checked_count(environments, "environments")
     staff = staff_of(env, workers, engine, batch, address, budget, side_by_side)
