@@ -124,7 +124,7 @@ def played(name: str, strategy: str, run: int) -> list[tuple[float, float]]:
 def by_visits(result: revar.EvaluationResult, costs: FloatArray) -> float:
     """The error that belongs to the visits: sum C/T."""
     visits = np.zeros(costs.shape)
-    states = list(result.dataset.labels or ())
+    states = np.array(result.dataset.labels, dtype=np.int64)
     visits[states] = result.statistics.visits
     return float((costs / visits.clip(min=1.0)).sum())
 
@@ -173,9 +173,10 @@ def markdown(cells: list[Cell], strategy: str) -> str:
         f"# {WORKERS} workers against one episode after the other",
         "",
         f"Written by `python -m benchmarks.workers_study`. Strategy {strategy}, {EPISODES}",
-        "episodes; FrozenLake 4 x 4 with the optimal policy soft by 0.2, discount 0.99. K\\*MSE with",
-        "its standard error; both sides draw from the same stacks of outcomes, so that the ratio is",
-        "known better than its parts. By visits: the ratio of Σ C/T, the error of such visits.",
+        "episodes; FrozenLake 4 x 4 with the optimal policy soft by 0.2, discount 0.99. K\\*MSE",
+        "with its standard error; both sides draw from the same stacks of outcomes, so that the",
+        "ratio is known better than its parts. By visits: the ratio of Σ C/T, the error that",
+        "belongs to the visits made.",
         "",
         "| problem | batch | runs | one after the other | workers | ratio | ratio by visits |",
         "|---|---:|---:|---:|---:|---:|---:|",
