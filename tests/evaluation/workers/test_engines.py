@@ -151,7 +151,7 @@ def test_resuming_with_a_larger_budget_keeps_every_episode(tmp_path: Path) -> No
     assert more.episodes == 90
     assert same_data(more.dataset.head(61), first.dataset)
     with pytest.raises(InputError, match="collected with workers = 2; now it is 3"):
-        run("Sleepy", "inline", resume=path, batch=8)
+        run("Sleepy", "inline", resume=path, batch=8, workers=3)
     with pytest.raises(InputError, match="collected with batch = 8; now it is 1"):
         run("Sleepy", "inline", resume=path, workers=2, batch=1)
 
@@ -192,9 +192,9 @@ def main():
 """
 
 
-def start_script(tmp_path: Path, guard: str) -> "subprocess.Popen[str]":
+def start_script(tmp_path: Path, notes: Path, guard: str) -> "subprocess.Popen[str]":
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT.format(notes=str(tmp_path), guard=guard))
+    script.write_text(SCRIPT.format(notes=str(notes), guard=guard))
     root = Path(__file__).parents[3]
     return subprocess.Popen(
         [sys.executable, str(script)],
@@ -207,8 +207,7 @@ def start_script(tmp_path: Path, guard: str) -> "subprocess.Popen[str]":
 def test_workers_end_with_the_process_they_play_for(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     notes.mkdir()
-    script = start_script(notes, "if __name__ == '__main__': ")
-    notes.joinpath("script.py").rename(tmp_path / "script.py")
+    script = start_script(tmp_path, notes, "if __name__ == '__main__': ")
     until = time.monotonic() + 60.0
     while len(list(notes.iterdir())) < 3 and time.monotonic() < until:
         time.sleep(0.1)
@@ -222,7 +221,7 @@ def test_workers_end_with_the_process_they_play_for(tmp_path: Path) -> None:
 
 
 def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
-    script = start_script(tmp_path, "")
+    script = start_script(tmp_path, tmp_path, "")
     killer = threading.Timer(60.0, script.kill)
     killer.start()
     _, errors = script.communicate()

@@ -2,6 +2,7 @@
 
 import contextlib
 import multiprocessing
+import os
 import pickle
 import signal
 import sys
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -104,7 +106,9 @@ class ProcessCrew:
     def _started(self) -> _Worker:
         here, there = self._context.Pipe()
         process = self._context.Process(
-            target=work, args=(self._assignment, there), name="revar worker"
+            target=work,
+            args=(self._assignment, there, str(Path.cwd()), sys.path),
+            name="revar worker",
         )
         with _interrupts_held_back():
             process.start()
@@ -126,8 +130,10 @@ class ProcessCrew:
         return [] if worker.order is None else [Died(worker.order, how)]
 
 
-def work(encoded: bytes, pipe: "Connection[Any, Any]") -> None:
+def work(encoded: bytes, pipe: "Connection[Any, Any]", folder: str, path: list[str]) -> None:
     """In the worker: play every order that comes, until the pipe is closed."""
+    os.chdir(folder)  # where the other process is now, not where it began
+    sys.path[:] = path
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that collects
     signal.signal(signal.SIGTERM, _leave)
     _hold_back(signal.SIG_UNBLOCK)
