@@ -1,5 +1,6 @@
 """A crew of Ray actors, on this machine or on a cluster."""
 
+import pickle
 from typing import Any
 
 from revar.cluster import start_ray
@@ -18,6 +19,7 @@ class RayCrew:
     def __init__(self, assignment: Assignment, workers: int, address: str | None) -> None:
         self._ray: Any = require_extra("ray", "ray")
         self._started = start_ray(self._ray, address, workers)
+        self._free: list[Any] = []
         self._busy: dict[Any, tuple[Any, Order]] = {}  # by what will hold the batch
         self._plan: tuple[int, Any] = (-1, None)  # the version and where it is stored
         cores = int(self._ray.cluster_resources().get("CPU", 0))
@@ -25,7 +27,11 @@ class RayCrew:
         self._actor = self._ray.remote(
             num_cpus=1 if cores >= workers else 0, max_restarts=0, scheduling_strategy="SPREAD"
         )(Actor)
-        self._assignment = self._ray.put(assignment)
+        try:
+            self._assignment = self._ray.put(assignment)
+        except (TypeError, pickle.PicklingError) as error:
+            self.close()
+            raise InputError(f"env or policy cannot be sent to a worker: {error}") from error
         self._free = [self._actor.remote(self._assignment) for _ in range(workers)]
 
     @property
@@ -52,11 +58,11 @@ class RayCrew:
             try:
                 reports.append(self._ray.get(place))
                 self._free.append(actor)
-            except self._ray.exceptions.RayActorError as error:
-                if isinstance(getattr(error, "cause", None), InputError):
-                    raise InputError(f"a worker cannot begin: {error.cause}") from error
+            except self._ray.exceptions.RayError as error:
+                self._ray.kill(actor)
                 self._free.append(self._actor.remote(self._assignment))
-                reports.append(Died(order, str(error).strip().partition("\n")[0]))
+                lines = str(error).strip().splitlines() or [type(error).__name__]
+                reports.append(Died(order, " ".join(dict.fromkeys((lines[0], lines[-1])))))
         return reports
 
     def close(self) -> None:
