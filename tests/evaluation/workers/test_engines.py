@@ -30,9 +30,12 @@ def cluster() -> Iterator[None]:
     """Ray on this machine, for all tests of this file."""
     import ray
 
-    start_ray(ray, None, 2)
-    yield
-    ray.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        # Ray's workers step back behind everything else, also behind other tests.
+        patch.setenv("RAY_worker_niceness", "0")
+        start_ray(ray, None, 2)
+        yield
+        ray.shutdown()
 
 
 @pytest.fixture(params=["processes", "ray"])
