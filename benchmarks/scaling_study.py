@@ -150,14 +150,18 @@ def simulated(kind: str, workers: int, costs: Costs, seed: int = 0) -> Simulated
     return Simulated(kind, workers, rule.longest, rate, rate * mean, *(unknown / EPISODES).tolist())
 
 
-def measured_points() -> list[dict[str, Any]]:
+def measured_points(repeats: int) -> list[dict[str, Any]]:
     """Real processes with an environment that sleeps, against this process alone."""
-    alone = min(seconds_per_step(60) for _ in range(2))
-    points = []
-    for workers in MEASURED:
-        each = min(seconds_per_step(60 * workers, workers=workers, batch=1) for _ in range(2))
-        points.append({"workers": workers, "speed_up": alone / each})
-    return points
+    # In turns, the best of each: a busy machine makes sleepers wait for their core.
+    best = np.full(1 + len(MEASURED), np.inf)
+    for _ in range(repeats):
+        turn = [seconds_per_step(30)]
+        turn += [seconds_per_step(30 * w, workers=w, batch=1) for w in MEASURED]
+        best = np.minimum(best, turn)
+    return [
+        {"workers": workers, "speed_up": float(best[0] / each)}
+        for workers, each in zip(MEASURED, best[1:], strict=True)
+    ]
 
 
 def markdown(costs: list[Costs], runs: list[Simulated], points: list[dict[str, Any]]) -> str:
@@ -208,8 +212,9 @@ def markdown(costs: list[Costs], runs: list[Simulated], points: list[dict[str, A
 
 def main() -> None:
     """Measure, simulate, write."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    points = measured_points()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=4)
+    points = measured_points(parser.parse_args().repeats)
     costs = [costs_of(problem) for problem in ("gridworld", "frozenlake", "tree")]
     runs = [simulated(kind, workers, costs[0]) for kind in KINDS for workers in WORKERS]
     table = markdown(costs, runs, points)
