@@ -4,7 +4,7 @@ from typing import Any
 
 from revar.environments.bins import Bins
 from revar.environments.observations import observations_of
-from revar.environments.opening import horizon_of, open_environment
+from revar.environments.opening import horizon_of, is_environment, open_environment
 from revar.errors import InputError, require_extra
 from revar.evaluation.policies import TargetPolicy
 from revar.problems import Problem, find_problem, problems
@@ -28,7 +28,7 @@ def opened_for(env: Any, options: dict[str, Any] | None, environments: int) -> A
         return gymnasium.make_vec(
             env, num_envs=environments, vectorization_mode="sync", **(options or {})
         )
-    if callable(getattr(env, "step", None)):
+    if is_environment(env):
         raise InputError("several environments are made from an id, a factory or a model")
     return gymnasium.vector.SyncVectorEnv(
         [lambda: open_environment(env, options) for _ in range(environments)]
