@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import collection, service, simulation  # noqa: F401 - they register benchmarks
+from benchmarks import collection, service, simulation, workers  # noqa: F401 - they register
 from benchmarks.machine import facts
 from benchmarks.registry import BENCHMARKS, NotMeasuredError
 from benchmarks.report import Row, as_json, markdown, screen_table

@@ -264,6 +264,7 @@ def interrupted(arguments: list[str], after: float) -> tuple[int, str]:
         stdin=other,
         stdout=other,
         stderr=other,
+        start_new_session=True,
     )
     os.close(other)
     shown = b""
@@ -277,13 +278,16 @@ def interrupted(arguments: list[str], after: float) -> tuple[int, str]:
         if begun is None and b"2/200" in shown:
             begun = time.monotonic()
         if begun is not None and not sent and time.monotonic() - begun > after:
-            process.send_signal(signal.SIGINT)
+            os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to all of a group
             sent = True
     os.close(terminal)
     return process.wait(timeout=60), shown.decode()
 
 
-def test_ctrl_c_prints_and_saves_and_resume_ends_with_the_same_numbers(folder: Path) -> None:
+@pytest.mark.parametrize("workers", [[], ["--workers", "2", "--batch", "1"]])
+def test_ctrl_c_prints_and_saves_and_resume_ends_with_the_same_numbers(
+    folder: Path, workers: list[str]
+) -> None:
     common = [
         "evaluate",
         "slow:Slow",
@@ -295,6 +299,7 @@ def test_ctrl_c_prints_and_saves_and_resume_ends_with_the_same_numbers(folder: P
         "200",
         "--seed",
         "7",
+        *workers,
     ]
     code, text = interrupted([*common, "--env-option", "pause=0.01", "--output", "run.npz"], 0.5)
     assert code == 130, text
@@ -302,6 +307,8 @@ def test_ctrl_c_prints_and_saves_and_resume_ends_with_the_same_numbers(folder: P
     assert "episodes saved to run.npz" in text
     stopped: Any = load_dataset("run.npz")
     assert 2 < len(stopped) < 200
+    if workers:
+        common += ["--engine", "inline"]  # the numbers are those of processes
     resumed = run(*common, "--resume", "run.npz")
     whole = run(*common, "--output", "whole.npz")
     assert resumed.output.splitlines()[:10] == whole.output.splitlines()[:10]

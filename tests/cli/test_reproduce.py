@@ -203,3 +203,16 @@ def test_no_number_is_cut_on_a_narrow_terminal(
         for row in table.rows:
             for cell in row[table.words :]:
                 assert cell in output
+
+
+@pytest.mark.parametrize("command", ["reproduce", "evaluate"])
+def test_ray_is_an_extra(
+    command: str, spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_away(monkeypatch, "ray")
+    arguments = {
+        "reproduce": ("--spec", spec, "--out", str(tmp_path / "results"), "--no-report"),
+        "evaluate": ("gridworld", "--workers", "2"),
+    }[command]
+    message = "this needs ray: pip install 'revar-rl[ray]'"
+    assert refusal(command, *arguments, "--engine", "ray") == message

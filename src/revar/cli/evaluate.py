@@ -28,6 +28,16 @@ EPISODES = 1000
 @click.option("--episodes", type=int, help=f"The budget. Default: {EPISODES}, or as resumed.")
 @click.option("--half-width", type=float, help="Stop when the interval is that narrow.")
 @click.option("--environments", default=1, show_default=True, help="Played side by side.")
+@click.option("--workers", type=int, help="Processes that play at once. Default: this one.")
+@click.option(
+    "--engine",
+    type=click.Choice(["processes", "ray", "inline"]),
+    default="processes",
+    show_default=True,
+    help="What workers are; the numbers are the same.",
+)
+@click.option("--batch", type=int, help="Episodes that a worker is given at once, at most.")
+@click.option("--address", help="Of a running Ray cluster, e.g. auto. Default: this machine.")
 @click.option("--prior", type=click.Path(), help="Episodes collected earlier (.npz, .parquet).")
 @click.option("--output", type=click.Path(), help="Save the episodes (.npz or .parquet).")
 @click.option("--resume", type=click.Path(), help="Go on from this file, and save to it.")
@@ -47,6 +57,10 @@ def evaluate(
     episodes: int | None,
     half_width: float | None,
     environments: int,
+    workers: int | None,
+    engine: str,
+    batch: int | None,
+    address: str | None,
     prior: str | None,
     output: str | None,
     resume: str | None,
@@ -65,6 +79,7 @@ def evaluate(
       revar evaluate Blackjack-v1 --policy my_module:policy --half-width 0.02 --episodes 50000
       revar evaluate CartPole-v1 --policy my_module:policy --bins '[[0], [0], [-0.1, 0, 0.1], [0]]'
       revar evaluate gridworld
+      revar evaluate my_module:Simulator --policy my_module:policy --workers 8 --output runs.npz
     """
     import revar
     from revar.errors import InputError
@@ -89,6 +104,10 @@ def evaluate(
             bins=bins_of(bins_text),
             environments=environments,
             env_options=options,
+            workers=workers,
+            engine=engine,
+            batch=batch,
+            address=address,
             prior=prior,
             save=output,
             resume=resume,

@@ -47,7 +47,7 @@ def chosen_policy(
 ) -> Any:
     """The policy by its name, made epsilon-greedy if that is wanted."""
     from revar.environments.opening import open_environment
-    from revar.evaluation.evaluate import action_count
+    from revar.evaluation.opened import action_count
     from revar.evaluation.policies import load_policy
 
     look_in_this_folder()

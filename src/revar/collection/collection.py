@@ -13,7 +13,7 @@ from revar.engine.standing import StandingPlan
 from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.estimator import Estimate
-from revar.model.arrays import FloatArray
+from revar.model.arrays import FloatArray, IntArray
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset, Trajectory
@@ -128,6 +128,15 @@ class Collection:
         self.prior_episodes += len(dataset)
         self._standing = None
 
+    def join(self, first: int, episodes: Dataset) -> None:
+        """Count and keep episodes played elsewhere under this collection's plans (see `batches`).
+
+        They are number `first` and on, and their states bear this collection's numbers.
+        """
+        self._count(len(episodes))
+        if self._log is not None:
+            self._log.add_many(first, episodes)
+
     def _repeat(
         self, episode: Episode, trajectory: Trajectory, step: int, dataset: Dataset, policy: Policy
     ) -> None:
@@ -170,9 +179,26 @@ class Collection:
     def plan_in_force(self) -> StandingPlan:
         """The plan that an episode follows from now on; made anew where it is time."""
         if self._standing is None or self._standing.due:
-            plan = made_plan(self.strategy, self.task, self.statistics)
+            if len(self.states) > 0:
+                plan = made_plan(self.strategy, self.task, self.statistics)
+            else:
+                # A plan for no state yet, of the kind that the strategy makes for a single one.
+                row = np.full(self.actions, 1.0 / self.actions)
+                plan = self._plan_without_data(row)
+                plan = replace(plan, scores=plan.scores[:, :0])
             self._standing = StandingPlan(plan, self.strategy.id, self.states.known)
         return self._standing
+
+    @property
+    def visits(self) -> IntArray:
+        """How often each pair was taken, as choices need it, [S, A]."""
+        return self.statistics.visits
+
+    def record(self, state: int, action: int, reward: float, successor: int, first: bool) -> None:
+        """An episode made a step, its first one or a later one."""
+        if first:
+            self.statistics.start_episode(state)
+        self.statistics.record_step(state, action, reward, successor)
 
     def cover(self, standing: StandingPlan, state: int) -> None:
         """See to it that a plan has scores for a state that it was not made for."""
@@ -181,25 +207,30 @@ class Collection:
 
     def keep(self, episode: Episode) -> None:
         """An episode is finished."""
-        self.finished += 1
-        if self._standing is not None:
-            self._standing.episodes += 1
+        self._count(1)
         if self._log is not None:
             self._log.add(episode)
+
+    def _count(self, episodes: int) -> None:
+        self.finished += episodes
+        if self._standing is not None:
+            self._standing.episodes += episodes
 
     def _scores_without_data(self, state: int, selection: Selection) -> FloatArray:
         """What the strategy plans for a task of this one state, of which nothing is known."""
         row = self.states.room[state]
         known = self._rows_without_data.get(row.tobytes())
         if known is None:
-            task = replace(self.task, policy=row[None])
-            plan = made_plan(self.strategy, task, VisitStatistics(1, self.actions))
-            known = plan.scores[:, 0]  # [1 or L, A]
+            known = self._plan_without_data(row).scores[:, 0]  # [1 or L, A]
             if selection in DRAWN:
                 total = known.sum(axis=1, keepdims=True)
                 known = np.where(total > 0, known / np.where(total > 0, total, 1.0), row)
             self._rows_without_data[row.tobytes()] = known
         return known
+
+    def _plan_without_data(self, row: FloatArray) -> Plan:
+        task = replace(self.task, policy=row[None])
+        return made_plan(self.strategy, task, VisitStatistics(1, self.actions))
 
 
 def new_seed() -> int:

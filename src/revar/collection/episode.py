@@ -101,9 +101,7 @@ class Episode:
                 f"{collection.states[self._state]!r} is {reward}; it must be finite"
             )
         successor = ENDED if next_state is None else collection.states.number(next_state)
-        if not self.rewards:
-            collection.statistics.start_episode(self._state)
-        collection.statistics.record_step(self._state, self._action, reward, successor)
+        collection.record(self._state, self._action, reward, successor, not self.rewards)
         self.states.append(self._state)
         self.actions.append(self._action)
         self.rewards.append(float(reward))
@@ -147,7 +145,7 @@ class Episode:
             len(self.rewards),
             state,
             collection.states.room,
-            collection.statistics.visits,
+            collection.visits,
             self._rng,
         )
 

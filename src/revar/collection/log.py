@@ -36,6 +36,13 @@ class EpisodeLog:
         self._numbers.append(episode.number)
         self._start.append(len(self._states))
 
+    def add_many(self, first: int, episodes: Dataset) -> None:
+        """Keep episodes at once, number `first` and those that follow."""
+        for name in ("states", "actions", "rewards", "successors", "propensities"):
+            getattr(self, f"_{name}").frombytes(getattr(episodes, name).tobytes())
+        self._numbers.extend(range(first, first + len(episodes)))
+        self._start.extend((self._start[-1] + episodes.start[1:]).tolist())
+
     def dataset(self, labels: tuple[Hashable, ...]) -> Dataset:
         """Everything so far, copied."""
         order = np.argsort(np.array(self._numbers, dtype=np.int64), kind="stable")

@@ -13,6 +13,8 @@ class Conditions(msgspec.Struct, frozen=True):
     seed: int
     episodes: int  # the budget
     environments: int = 1  # played side by side
+    workers: int | None = None  # that played elsewhere; None where this process played
+    batch: int | None = None  # episodes that a worker was given at once, at most
     prior_episodes: int = 0
     # How many of the stored episodes were complete when the generators below were in that state.
     resumable: int = 0

@@ -24,14 +24,22 @@ def open_environment(env: Any, options: dict[str, Any] | None = None) -> Any:
         if env in problems.ids():
             return to_gymnasium(find_problem(env, **(options or {})).mdp)
         return _by_name(env, options or {})
-    if callable(getattr(env, "reset", None)) and callable(getattr(env, "step", None)):
+    if is_environment(env):
         if options:
             raise InputError("options are for environments that are opened by name")
         return env
+    if callable(env):
+        return env(**(options or {}))
     raise InputError(
         f"env is a {type(env).__name__}; it must be a Gymnasium environment or its id, "
-        f"'module:factory', a built-in problem or a TabularMDP"
+        f"'module:factory', a function that makes one, a built-in problem or a TabularMDP"
     )
+
+
+def is_environment(env: Any) -> bool:
+    """Whether this is an environment itself, and not a class or function that makes one."""
+    methods = (getattr(env, name, None) for name in ("reset", "step"))
+    return all(map(callable, methods)) and not isinstance(env, type)
 
 
 def horizon_of(env: Any, horizon: int | None) -> int:

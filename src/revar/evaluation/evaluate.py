@@ -9,17 +9,18 @@ from revar.datasets.conditions import Conditions
 from revar.datasets.files import load_collected, load_dataset
 from revar.environments.bins import Bins
 from revar.environments.observations import observations_of
-from revar.environments.opening import horizon_of, open_environment
-from revar.errors import InputError, require_extra
+from revar.errors import InputError
 from revar.evaluation.interrupts import Interrupt, listening
 from revar.evaluation.looks import look_times, quantile
+from revar.evaluation.opened import action_count, horizon_for, opened_for, own_policy, target_for
 from revar.evaluation.players import Player, VectorPlayer
 from revar.evaluation.policies import TargetPolicy
 from revar.evaluation.result import EvaluationResult
 from revar.evaluation.run import Progress, Run
+from revar.evaluation.workers.player import CrewPlayer
+from revar.evaluation.workers.staff import staff_of
 from revar.model.trajectory import Dataset
 from revar.model.validation import checked_count, checked_episodes
-from revar.problems import Problem, find_problem, problems
 from revar.progress import progress_bar
 from revar.strategies.strategy import Strategy, find_strategy
 
@@ -39,20 +40,27 @@ def evaluate(
     bins: Bins | None = None,
     environments: int = 1,
     env_options: dict[str, Any] | None = None,
+    workers: int | None = None,
+    engine: str = "processes",
+    batch: int | None = None,
+    address: str | None = None,
     prior: Dataset | str | Path | None = None,
     save: str | Path | None = None,
     resume: str | Path | None = None,
 ) -> EvaluationResult:
     """Collect at most `episodes` episodes of `env` with `strategy`; the value of `policy`.
 
-    env: a Gymnasium environment or its id, 'module:factory', a vector environment, a built-in
-        problem, or a TabularMDP; `env_options` are for opening by name, `environments` plays so
-        many side by side. Continuous observations need `bins`.
+    env: a Gymnasium environment or its id, 'module:factory', a function that makes one, a vector
+        environment, a built-in problem, or a TabularMDP; `env_options` are for opening it,
+        `environments` plays so many side by side. Continuous observations need `bins`.
     policy: an array [*observations, actions], a function from an observation to probabilities,
         a model with `predict`, "uniform", or a file or 'module:function' by name; None stands
         for the policy of a built-in problem.
     horizon: steps after which an episode is cut; by default the environment's time limit.
     half_width: stop when the interval is that narrow.
+    workers: so many processes open the environment and play at once; `engine` "ray" makes them
+        Ray's, of the cluster at `address` or else of this machine. `batch` is how many episodes
+        one is given at a time, at most: docs/scaling.md has the rule.
     prior: a dataset collected earlier, under any behavior; it spends no budget.
     save, resume: the file (.npz or .parquet) to write episodes to, and to go on from.
 
@@ -65,10 +73,15 @@ def evaluate(
     stored, earlier = (None, None) if resume is None else load_collected(resume)
     if stored is not None and earlier is None:
         raise InputError(f"{resume} was not collected by an evaluation; give it as prior")
-    if seed is None and earlier is not None:
-        seed = earlier.seed
+    if earlier is not None:
+        seed = earlier.seed if seed is None else seed
+        workers = earlier.workers if workers is None else workers
+        batch = earlier.batch if batch is None else batch
     before = load_dataset(prior) if isinstance(prior, str | Path) else prior
-    opened = opened_for(env, env_options, checked_count(environments, "environments"))
+    side_by_side = checked_count(environments, "environments")
+    staff = staff_of(env, workers, engine, batch, address, budget, side_by_side)
+    opened = opened_for(env, env_options, side_by_side)
+    player: Player | VectorPlayer | CrewPlayer | None = None
     try:
         collection = Collection(
             chosen,
@@ -78,12 +91,18 @@ def evaluate(
             seed=seed,
             actions=action_count(opened),
         )
-        target = target_for(opened, own_policy(env) if policy is None else policy, bins)
+        chosen_policy = own_policy(env) if policy is None else policy
+        target = target_for(opened, chosen_policy, bins)
         with listening() as interrupt:
             if before is not None:
                 collection.absorb(before, target)
             looks = look_times(budget)
-            player = _player(opened, bins, target, collection.seed, interrupt)
+            if staff is None:
+                player = _player(opened, bins, target, collection.seed, interrupt)
+            else:
+                player = staff.player(
+                    collection, env, env_options, chosen_policy, bins, target, interrupt
+                )
             run = Run(
                 collection,
                 player,
@@ -96,6 +115,8 @@ def evaluate(
                     seed=collection.seed,
                     episodes=budget,
                     environments=player.width,
+                    workers=None if staff is None else staff.rule.workers,
+                    batch=None if staff is None else staff.rule.longest,
                     prior_episodes=collection.prior_episodes,
                 ),
                 looks,
@@ -110,53 +131,10 @@ def evaluate(
             with _shown(progress, chosen.id) as report:
                 return run.to_the_end(report)
     finally:
+        if isinstance(player, CrewPlayer):
+            player.close()
         if opened is not env:
             opened.close()
-
-
-def own_policy(env: Any) -> Any:
-    """The target policy that a built-in problem brings along."""
-    if isinstance(env, str) and env in problems.ids():
-        env = find_problem(env)
-    if not isinstance(env, Problem):
-        raise InputError("no policy is given, and only built-in problems bring their own")
-    return env.policy
-
-
-def opened_for(env: Any, options: dict[str, Any] | None, environments: int) -> Any:
-    """The environment, or so many of them side by side."""
-    if environments == 1 or hasattr(env, "num_envs"):
-        return open_environment(env, options)
-    gymnasium = require_extra("gymnasium", "gym")
-    if isinstance(env, str) and env in gymnasium.registry:
-        return gymnasium.make_vec(
-            env, num_envs=environments, vectorization_mode="sync", **(options or {})
-        )
-    if callable(getattr(env, "step", None)):
-        raise InputError("several environments are made from an id, a factory or a model")
-    return gymnasium.vector.SyncVectorEnv(
-        [lambda: open_environment(env, options) for _ in range(environments)]
-    )
-
-
-def horizon_for(opened: Any, horizon: int | None) -> int:
-    """The horizon that is given, or that of the environment or of its sub-environments."""
-    return horizon_of(getattr(opened, "envs", [opened])[0], horizon)
-
-
-def action_count(opened: Any) -> int:
-    """How many actions there are; anything but Discrete is refused."""
-    spaces = require_extra("gymnasium.spaces", "gym")
-    space = getattr(opened, "single_action_space", None) or opened.action_space
-    if not isinstance(space, spaces.Discrete):
-        raise InputError(f"actions are {space}; they must be Discrete")
-    return int(space.n)
-
-
-def target_for(opened: Any, policy: Any, bins: Bins | None) -> TargetPolicy:
-    """The target policy by the environment's states."""
-    space = getattr(opened, "single_observation_space", None) or opened.observation_space
-    return TargetPolicy(policy, observations_of(space, bins), action_count(opened))
 
 
 def _player(

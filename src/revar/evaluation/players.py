@@ -11,6 +11,7 @@ from revar.collection import Collection, Episode
 from revar.environments.observations import Observations
 from revar.errors import InputError, require_extra
 from revar.evaluation.interrupts import Interrupt
+from revar.model.trajectory import Dataset
 
 Policy = Callable[[Any], Any]
 
@@ -19,10 +20,18 @@ class Stopped(Exception):  # noqa: N818 - not an error
     """The user wants to see what is there."""
 
 
+class EpisodeError(InputError):
+    """What went wrong in one episode of several that were under way."""
+
+    def __init__(self, message: str, episode: int) -> None:
+        super().__init__(message)
+        self.episode = episode
+
+
 class Player:
     """One environment: an episode at a time. Only the first reset is seeded."""
 
-    width = 1
+    width = stride = 1
 
     def __init__(
         self, env: Any, observations: Observations, policy: Policy, seed: int, interrupt: Interrupt
@@ -33,6 +42,10 @@ class Player:
         self.interrupt = interrupt
         self._seed: int | None = seed
         self._actions = env.action_space
+
+    def seed(self, seed: int) -> None:
+        """Seed the next reset."""
+        self._seed = seed
 
     def play(self, collection: Collection, number: int, count: int) -> None:  # noqa: ARG002
         """Play and finish episode `number`; raises InputError where something is wrong."""
@@ -56,6 +69,10 @@ class Player:
         self._check_actions()
         episode.finish()
 
+    def repeat(self, collection: Collection, stored: Dataset) -> None:
+        """Fold a stored episode instead of playing it."""
+        collection.fold(stored, self.policy)
+
     def generators(self) -> tuple[str, ...] | None:
         """The state of the environment's random stream, where it can be read."""
         if self._seed is not None:
@@ -63,10 +80,11 @@ class Player:
         stream = _stream(self.env)
         return None if stream is None else (json.dumps(stream.bit_generator.state),)
 
-    def restore(self, generators: tuple[str, ...]) -> None:
+    def restore(self, generators: tuple[str, ...] | None) -> None:
         """Go on from that state of the stream."""
+        states = _known(generators)
         self._reset()
-        _stream(self.env).bit_generator.state = json.loads(generators[0])
+        _stream(self.env).bit_generator.state = json.loads(states[0])
 
     def _reset(self) -> Any:
         options = {} if self._seed is None else {"seed": self._seed}
@@ -153,6 +171,15 @@ class VectorPlayer:
                     episode.observe(_number(rewards[i]), states[i])
                     done[i] = bool(truncated[i]) or episode.over
 
+    @property
+    def stride(self) -> int:
+        """How many episodes are played at once."""
+        return self.width
+
+    def repeat(self, collection: Collection, stored: Dataset) -> None:
+        """Fold so many stored episodes in step, instead of playing them."""
+        collection.fold(stored, self.policy, width=self.width)
+
     def generators(self) -> tuple[str, ...] | None:
         """The states of the sub-environments' streams, where they can be read."""
         if self._seed is not None:
@@ -162,10 +189,11 @@ class VectorPlayer:
             return None
         return tuple(json.dumps(stream.bit_generator.state) for stream in streams)
 
-    def restore(self, generators: tuple[str, ...]) -> None:
+    def restore(self, generators: tuple[str, ...] | None) -> None:
         """Go on from those states of the streams."""
+        states = _known(generators)
         self._reset()
-        for env, state in zip(self.env.envs, generators, strict=True):
+        for env, state in zip(self.env.envs, states, strict=True):
             _stream(env).bit_generator.state = json.loads(state)
 
     def _reset(self) -> Any:
@@ -179,6 +207,15 @@ class VectorPlayer:
 
     def _split(self, seen: Any) -> list[Any]:
         return list(self._iterate(self.env.observation_space, seen))
+
+
+def _known(generators: tuple[str, ...] | None) -> tuple[str, ...]:
+    if not generators:
+        raise InputError(
+            "the environment's random stream is not known, so that the run cannot be resumed; "
+            "give the file as prior instead"
+        )
+    return generators
 
 
 def _blamed(error: Exception, call: str) -> InputError:

@@ -1,6 +1,7 @@
 """Target policies in the forms that users have them in: tables, functions, trained models."""
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,60 @@ class TargetPolicy:
         return row
 
 
+# The policies that functions below make are records, not closures: workers are sent them.
+
+
+@dataclass(frozen=True, eq=False)
+class _Constant:
+    row: FloatArray  # [A]
+
+    def __call__(self, observation: Any) -> FloatArray:
+        del observation
+        return self.row
+
+
+@dataclass(frozen=True, eq=False)
+class _EpsilonGreedy:
+    policy: Any  # a function of the observation, or a table
+    epsilon: float
+    actions: int
+
+    def __call__(self, observation: Any) -> FloatArray:
+        found = self.policy(observation) if callable(self.policy) else self.policy[observation]
+        choice = np.asarray(found)
+        best = int(np.argmax(choice)) if choice.ndim == 1 and choice.size > 1 else int(choice)
+        if not 0 <= best < self.actions:
+            raise InputError(f"the greedy action is {best}; there are {self.actions} actions")
+        row = np.full(self.actions, self.epsilon / self.actions)
+        row[best] += 1.0 - self.epsilon
+        return row
+
+
+@dataclass(frozen=True, eq=False)
+class _Predicted:
+    model: Any
+
+    def __call__(self, observation: Any) -> int:
+        action, _ = self.model.predict(observation, deterministic=True)
+        return int(np.asarray(action).ravel()[0])
+
+
+@dataclass(frozen=True, eq=False)
+class _Distribution:
+    model: Any
+
+    def __call__(self, observation: Any) -> FloatArray:
+        tensor, _ = self.model.policy.obs_to_tensor(observation)
+        chances = self.model.policy.get_distribution(tensor).distribution.probs
+        for method in ("detach", "cpu", "numpy"):  # a tensor's way to an array
+            chances = getattr(chances, method)() if hasattr(chances, method) else chances
+        row: FloatArray = np.asarray(chances, dtype=np.float64).ravel()
+        return np.asarray(row / row.sum())  # single precision sums to 1 only nearly
+
+
 def uniform_policy(actions: int) -> ObservationPolicy:
     """Every action equally often, whatever is observed."""
-    row = np.full(checked_count(actions, "actions"), 1.0 / actions)
-    return lambda _observation: row
+    return _Constant(np.full(checked_count(actions, "actions"), 1.0 / actions))
 
 
 def epsilon_greedy(policy: Any, epsilon: float, actions: int) -> ObservationPolicy:
@@ -45,21 +96,10 @@ def epsilon_greedy(policy: Any, epsilon: float, actions: int) -> ObservationPoli
     actions, of which the largest is taken; or it is an array of them, one row for each
     observation.
     """
-    share = checked_share(epsilon, "epsilon")
-    count = checked_count(actions, "actions")
-    table = None if callable(policy) else np.asarray(policy, dtype=np.float64)
-
-    def probabilities(observation: Any) -> FloatArray:
-        found = policy(observation) if table is None else table[observation]
-        choice = np.asarray(found)
-        best = int(np.argmax(choice)) if choice.ndim == 1 and choice.size > 1 else int(choice)
-        if not 0 <= best < count:
-            raise InputError(f"the greedy action is {best}; there are {count} actions")
-        row = np.full(count, share / count)
-        row[best] += 1.0 - share
-        return row
-
-    return probabilities
+    asked = policy if callable(policy) else np.asarray(policy, dtype=np.float64)
+    return _EpsilonGreedy(
+        asked, checked_share(epsilon, "epsilon"), checked_count(actions, "actions")
+    )
 
 
 def policy_from_predictor(
@@ -74,22 +114,8 @@ def policy_from_predictor(
     if not callable(getattr(model, "predict", None)):
         raise InputError(f"{type(model).__name__} has no method predict")
     if not deterministic:
-        return lambda observation: _distribution(model, observation)
-
-    def choose(observation: Any) -> int:
-        action, _ = model.predict(observation, deterministic=True)
-        return int(np.asarray(action).ravel()[0])
-
-    return epsilon_greedy(choose, epsilon, actions)
-
-
-def _distribution(model: Any, observation: Any) -> FloatArray:
-    tensor, _ = model.policy.obs_to_tensor(observation)
-    chances = model.policy.get_distribution(tensor).distribution.probs
-    for method in ("detach", "cpu", "numpy"):  # a tensor's way to an array
-        chances = getattr(chances, method)() if hasattr(chances, method) else chances
-    row: FloatArray = np.asarray(chances, dtype=np.float64).ravel()
-    return np.asarray(row / row.sum())  # single precision sums to 1 only nearly
+        return _Distribution(model)
+    return epsilon_greedy(_Predicted(model), epsilon, actions)
 
 
 def load_policy(name: str, epsilon: float | None = None, actions: int | None = None) -> Any:

@@ -10,9 +10,10 @@ from revar.collection import Collection
 from revar.datasets.conditions import Conditions
 from revar.datasets.files import save_dataset
 from revar.errors import InputError
-from revar.evaluation.players import Player, Stopped, VectorPlayer
+from revar.evaluation.players import EpisodeError, Player, Stopped, VectorPlayer
 from revar.evaluation.policies import TargetPolicy
 from revar.evaluation.result import EvaluationResult, Look
+from revar.evaluation.workers.player import CrewPlayer
 from revar.model.trajectory import Dataset
 
 Progress = Callable[[int, int], None]
@@ -33,7 +34,7 @@ class Run:
     """What is asked for, what is there, and where the next episode comes from."""
 
     collection: Collection
-    player: Player | VectorPlayer
+    player: Player | VectorPlayer | CrewPlayer
     target: TargetPolicy
     conditions: Conditions
     times: list[int]  # of looks to come
@@ -55,6 +56,8 @@ class Run:
             "discount",
             "seed",
             "environments",
+            "workers",
+            "batch",
             "prior_episodes",
         ):
             before, now = getattr(earlier, name), getattr(self.conditions, name)
@@ -65,7 +68,8 @@ class Run:
 
     def to_the_end(self, report: Progress | None) -> EvaluationResult:
         """Play until the budget is spent, the interval is narrow, or something happens."""
-        stopped, sentence = "budget", ""
+        stopped = "budget"
+        trouble: InputError | None = None
         position = self._position()
         budget = self.conditions.episodes
         try:
@@ -83,7 +87,7 @@ class Run:
         except (Stopped, KeyboardInterrupt):
             stopped = "interrupted"
         except InputError as error:
-            stopped, sentence = "error", str(error)
+            stopped, trouble = "error", error
         dataset = self.collection.dataset
         # What was stopped while it repeated stored episodes has nothing new to write.
         if self.path is not None and len(dataset) >= (
@@ -92,8 +96,9 @@ class Run:
             save_dataset(dataset, self.path, conditions=position)
         enough = len(dataset) + self.collection.prior_episodes > 0
         result = self._result(dataset, stopped, position) if enough else None
-        if sentence:
-            raise EvaluationError(f"episode {len(dataset)}: {sentence}", result)
+        if trouble is not None:
+            episode = trouble.episode if isinstance(trouble, EpisodeError) else len(dataset)
+            raise EvaluationError(f"episode {episode}: {trouble}", result)
         if result is None:
             raise EvaluationError("stopped before the first episode was complete", None)
         return result
@@ -110,17 +115,13 @@ class Run:
         """Repeat what was played before, with the same looks at the same times."""
         if self.stored is None or len(self.stored) == 0:
             return
-        if not self.stored_generators:
-            raise InputError(
-                "the environment's random stream is not known, so that the run cannot be resumed; "
-                "give the file as prior instead"
-            )
-        width = self.player.width
-        for first in range(0, len(self.stored), width):
-            part = self.stored.part(first, min(first + width, len(self.stored)))
-            self.collection.fold(part, self.target, width=width)
-            self._look()
         self.player.restore(self.stored_generators)
+        first = 0
+        while first < len(self.stored):
+            end = min(first + self.player.stride, len(self.stored))
+            self.player.repeat(self.collection, self.stored.part(first, end))
+            self._look()
+            first = end
 
     def _look(self) -> None:
         finished = self.collection.finished

@@ -10,8 +10,8 @@ from revar.collection import Collection
 from revar.datasets.files import load_dataset
 from revar.environments.bins import Bins
 from revar.errors import InputError
-from revar.evaluation.evaluate import target_for
 from revar.evaluation.looks import quantile
+from revar.evaluation.opened import target_for
 from revar.evaluation.policies import load_policy
 from revar.evaluation.result import EvaluationResult, Look
 from revar.model.trajectory import Dataset

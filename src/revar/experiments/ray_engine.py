@@ -1,20 +1,18 @@
 """Shards as Ray tasks: a cluster plays an experiment."""
 
-import os
-import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from revar.errors import InputError, require_extra
+from revar.cluster import start_ray
+from revar.errors import require_extra
 from revar.experiments.engines import Advance, LocalEngine
 from revar.experiments.shards import Shard, ShardResult
 
 # Tasks waiting for each core of the cluster, so that none is idle and an interrupt cancels little.
 TASKS_PER_CORE = 2
-ANSWER_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -55,31 +53,6 @@ class RayEngine:
                 ray.cancel(task, force=True)
             if started:
                 ray.shutdown()
-
-
-def start_ray(ray: Any, address: str | None, cores: int | None) -> bool:
-    """Connect to Ray; True if a cluster was started here, which then must be stopped."""
-    if ray.is_initialized():
-        return False
-    # Ray would otherwise send usage statistics to its makers.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
-    if address is not None:
-        try:
-            _knock(address)
-            ray.init(address=address, **quiet)
-        except (OSError, ValueError, RuntimeError) as error:
-            raise InputError(f"no Ray cluster answers at {address!r}: {error}") from error
-        return True
-    ray.init(num_cpus=cores, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
-    return True
-
-
-def _knock(address: str) -> None:
-    """Raise OSError at once where nothing listens: Ray itself would try for minutes."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if colon and port.isdigit():
-        socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
 
 
 def _play(encoded: bytes) -> tuple[dict[str, Any], float]:

@@ -1,0 +1,1 @@
+"""Episodes played by several workers at once: processes of this machine, or Ray's."""
