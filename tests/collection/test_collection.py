@@ -247,3 +247,13 @@ def test_a_new_state_is_treated_as_by_a_strategy_without_data() -> None:
         episode.finish()
     assert collection.plan is before
     assert sorted(asked[:4]) == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("strategy", ["on-policy", "flow", "revar"])
+def test_visits_have_a_row_for_a_state_that_was_never_left(strategy: str) -> None:
+    """Compiled choices read the row of the state they act in, and nothing checks its bounds."""
+    collection = Collection(strategy, horizon=2, actions=2, episodes=9, seed=0)
+    for number in range(40):
+        state = f"start {number}"
+        collection.start(number).act(state, [0.5, 0.5])
+        assert collection.visits.shape == (number + 1, 2)

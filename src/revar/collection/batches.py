@@ -162,7 +162,7 @@ def join(collection: Collection, batch: Batch, policy: Policy) -> None:
 
 def _learn(statistics: VisitStatistics, more: VisitStatistics) -> None:
     """`statistics.merge(more)` in place: the cost is that of the batch, not of all outcomes."""
-    statistics._ensure_states(more.states)
+    statistics.ensure_states(more.states)
     for pair, successor in more._slots:
         statistics._slot(pair, successor)
     statistics._absorb(more)
@@ -184,14 +184,17 @@ def statistics_of(episodes: Dataset, states: int, actions: int) -> VisitStatisti
     outcome, slot = np.unique(pair * (states + 1) + episodes.successors + 1, return_inverse=True)
     visits = np.bincount(pair, minlength=states * actions)
     mean = np.bincount(pair, episodes.rewards, states * actions) / visits.clip(min=1)
-    squares = np.bincount(pair, (episodes.rewards - mean[pair]) ** 2, states * actions)
+    apart = episodes.rewards - mean[pair]
     count = np.bincount(slot, minlength=outcome.size)
     shape = (1, states, actions)
     return VisitStatistics.from_arrays(
         {
             "visits": visits.reshape(shape),
             "mean": mean.reshape(shape),
-            "squares": squares.reshape(shape),
+            **{
+                name: np.bincount(pair, apart**power, states * actions).reshape(shape)
+                for name, power in (("squares", 2), ("cubes", 3), ("quartics", 4))
+            },
             "initial": np.bincount(episodes.states[episodes.start[:-1]], minlength=states)[None],
             "pair": outcome // (states + 1),
             "successor": outcome % (states + 1) - 1,
@@ -205,7 +208,7 @@ def renumbered_arrays(arrays: dict[str, Any], numbers: IntArray, states: int) ->
     """Statistics' arrays where state i becomes `numbers[i]` of `states`."""
     actions = arrays["visits"].shape[-1]
     placed = dict(arrays)
-    for name in ("visits", "mean", "squares", "initial"):
+    for name in ("visits", "mean", "squares", "cubes", "quartics", "initial"):
         values = arrays[name]
         placed[name] = np.zeros((1, states, *values.shape[2:]), dtype=values.dtype)
         placed[name][:, numbers] = values

@@ -191,7 +191,8 @@ class Collection:
 
     @property
     def visits(self) -> IntArray:
-        """How often each pair was taken, as choices need it, [S, A]."""
+        """How often each pair was taken, as choices need it: with a row for every state, [S, A]."""
+        self.statistics.ensure_states(len(self.states))
         return self.statistics.visits
 
     def record(self, state: int, action: int, reward: float, successor: int, first: bool) -> None:

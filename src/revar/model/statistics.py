@@ -134,12 +134,18 @@ class VisitStatistics:
 
     # -- writing ---------------------------------------------------------------------------
 
+    def ensure_states(self, states: int) -> None:
+        """Have at least so many states, with data or without."""
+        if states > self.states:
+            self._reserve(states)
+            self.states = states
+
     def start_episode(self, state: int, *, run: int = 0) -> None:
         """An episode began in `state`."""
         self._check_run(run)
         if state < 0:
             raise InputError(f"an episode began in state {state}; states count from 0")
-        self._ensure_states(state + 1)
+        self.ensure_states(state + 1)
         self._initial[run, state] += 1
 
     def record_step(
@@ -153,7 +159,7 @@ class VisitStatistics:
             raise InputError(f"action {action} in state {state}; there are {self.actions} actions")
         if not isfinite(reward):
             raise InputError(f"the reward of state {state}, action {action} is {reward}")
-        self._ensure_states(max(state, successor) + 1)
+        self.ensure_states(max(state, successor) + 1)
         slot = self._slot(state * self.actions + action, successor)
         place = (run, state, action)
         count = int(self._visits[place]) + 1
@@ -271,11 +277,6 @@ class VisitStatistics:
     def _check_run(self, run: int) -> None:
         if not 0 <= run < self._visits.shape[0]:
             raise InputError(f"run {run} of statistics of {self._visits.shape[0]} runs")
-
-    def _ensure_states(self, states: int) -> None:
-        if states > self.states:
-            self._reserve(states)
-            self.states = states
 
     def _reserve(self, states: int) -> None:
         """Room for so many states, whether or not they have been seen."""
