@@ -9,7 +9,7 @@ from revar.datasets.conditions import Conditions
 from revar.datasets.files import load_collected, load_dataset
 from revar.environments.bins import Bins
 from revar.environments.observations import observations_of
-from revar.errors import InputError
+from revar.errors import InputError, require_extra
 from revar.evaluation.interrupts import Interrupt, listening
 from revar.evaluation.looks import look_times, quantile
 from revar.evaluation.opened import action_count, horizon_for, opened_for, own_policy, target_for
@@ -163,6 +163,10 @@ def _path_to_write(path: str | Path | None) -> Path | None:
         raise InputError(f"{path}: datasets are saved as .npz or .parquet")
     if not target.parent.is_dir():
         raise InputError(f"{path}: there is no folder {target.parent}")
+    if target.is_dir():
+        raise InputError(f"{path} is a folder; the episodes need a file")
+    if target.suffix == ".parquet":
+        require_extra("pyarrow.parquet", "parquet")
     return target
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revar.errors import require_extra
+from revar.errors import InputError, require_extra
 
 if TYPE_CHECKING:
     from revar.evaluation.result import EvaluationResult
@@ -14,11 +14,31 @@ if TYPE_CHECKING:
 BLUE, ORANGE = "#0072B2", "#D55E00"
 
 
+def checked_figure_path(path: Any) -> Path:
+    """Where a figure can be saved, or a sentence that says why it cannot."""
+    require_extra("matplotlib", "plots")
+    from matplotlib.figure import Figure  # noqa: PLC0415 - an extra; no global state
+
+    try:
+        target = Path(path)
+    except TypeError:
+        raise InputError(f"a figure is saved to a path, not to {path!r}") from None
+    known = sorted(Figure().canvas.get_supported_filetypes())
+    if target.suffix and target.suffix[1:].lower() not in known:
+        raise InputError(f"{path}: figures are saved as one of {', '.join(known)}")
+    if not target.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {target.parent}")
+    if target.is_dir():
+        raise InputError(f"{path} is a folder; the figure needs a file")
+    return target
+
+
 def plot_result(result: "EvaluationResult", path: Any = None) -> Any:
     """Value and interval at every look, and the on-policy interval at the end."""
     require_extra("matplotlib", "plots")
     from matplotlib.figure import Figure  # noqa: PLC0415 - an extra; no global state
 
+    target = None if path is None else checked_figure_path(path)
     figure = Figure(figsize=(7.0, 4.2), layout="constrained")
     axes = figure.subplots()
     looks = [look for look in result.looks if np.isfinite(look.standard_error)]
@@ -60,6 +80,6 @@ def plot_result(result: "EvaluationResult", path: Any = None) -> Any:
     axes.legend(frameon=False)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    if path is not None:
-        figure.savefig(Path(path), dpi=150)
+    if target is not None:
+        figure.savefig(target, dpi=150)
     return figure

@@ -28,7 +28,14 @@ class TargetPolicy:
         """The probabilities in a state, [A]; they are checked where they enter a collection."""
         row = self._rows.get(state)
         if row is None:
-            row = np.asarray(self._ask(state))
+            answer = self._ask(state)
+            try:
+                row = np.asarray(answer)
+            except ValueError:  # lists of different lengths
+                raise InputError(
+                    f"the target policy in state {state!r} gives {answer!r}, which is no row of "
+                    f"probabilities"
+                ) from None
             self._rows[state] = row
         return row
 
