@@ -25,6 +25,9 @@ from tests.environments.custom import HALF, Corridor, Faulty
         ("raise", r"^episode \d+: the environment raised RuntimeError in step: the simulator"),
         ("actions", r"changed its actions from Discrete\(2\) to Discrete\(3\)"),
         ("observation", r"observation 'nowhere' does not belong to Discrete\(3\)"),
+        ("between", r"observation 1.5 does not belong to Discrete\(3\)"),
+        ("beyond", r"observation 99 does not belong to Discrete\(3\)"),
+        ("huge", r"^episode \d+: the environment gave the reward 1e\+80; its size must be"),
     ],
 )
 def test_faults_in_the_middle_keep_what_is_complete(
@@ -131,6 +134,7 @@ def test_a_policy_that_raises() -> None:
         ({"save": "nowhere/at/all.npz"}, "there is no folder"),
         ({"save": "data.csv"}, "saved as .npz or .parquet"),
         ({"resume": "missing.npz"}, "no such file"),
+        ({"prior": [1, 2]}, "prior is a list; it must be a Dataset or its file"),
     ],
 )
 def test_bad_options_are_refused_before_anything_is_played(

@@ -6,7 +6,7 @@ from typing import Any
 
 from revar.collection import Collection
 from revar.datasets.conditions import Conditions
-from revar.datasets.files import load_collected, load_dataset
+from revar.datasets.files import dataset_of, load_collected
 from revar.environments.bins import Bins
 from revar.environments.observations import observations_of
 from revar.errors import InputError, require_extra
@@ -20,7 +20,7 @@ from revar.evaluation.run import Progress, Run
 from revar.evaluation.workers.player import CrewPlayer
 from revar.evaluation.workers.staff import staff_of
 from revar.model.trajectory import Dataset
-from revar.model.validation import checked_count, checked_episodes
+from revar.model.validation import checked_confidence, checked_count, checked_episodes
 from revar.progress import progress_bar
 from revar.strategies.strategy import Strategy, find_strategy
 
@@ -77,7 +77,7 @@ def evaluate(
         seed = earlier.seed if seed is None else seed
         workers = earlier.workers if workers is None else workers
         batch = earlier.batch if batch is None else batch
-    before = load_dataset(prior) if isinstance(prior, str | Path) else prior
+    before = None if prior is None else dataset_of(prior, "prior")
     side_by_side = checked_count(environments, "environments")
     staff = staff_of(env, workers, engine, batch, address, budget, side_by_side)
     opened = opened_for(env, env_options, side_by_side)
@@ -93,6 +93,7 @@ def evaluate(
         )
         chosen_policy = own_policy(env) if policy is None else policy
         target = target_for(opened, chosen_policy, bins)
+        collection.first_label = target.first_label
         with listening() as interrupt:
             if before is not None:
                 collection.absorb(before, target)
@@ -150,8 +151,7 @@ def _player(
 def _check_goal(half_width: float | None, confidence: float) -> None:
     if half_width is not None and not half_width > 0:
         raise InputError(f"half_width is {half_width}; it must be positive")
-    if not 0.0 < confidence < 1.0:
-        raise InputError(f"confidence is {confidence}; it must lie between 0 and 1")
+    checked_confidence(confidence)
 
 
 def _path_to_write(path: str | Path | None) -> Path | None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from revar.environments.observations import Observations
 from revar.errors import InputError, require_extra
 from revar.evaluation.interrupts import Interrupt
 from revar.model.trajectory import Dataset
+from revar.model.validation import checked_reward
 
 Policy = Callable[[Any], Any]
 
@@ -228,9 +228,7 @@ def _number(reward: Any) -> float:
         number = float(reward)
     except (TypeError, ValueError):
         raise InputError(f"the environment gave the reward {reward!r}, not a number") from None
-    if not isfinite(number):
-        raise InputError(f"the environment gave the reward {number}; it must be finite")
-    return number
+    return checked_reward(number, "the environment gave the reward")
 
 
 def _stream(env: Any) -> Any:

@@ -21,6 +21,7 @@ class TargetPolicy:
     """The target policy by state: asked once for every state, and remembered."""
 
     def __init__(self, policy: Any, observations: Observations, actions: int) -> None:
+        self.first_label = observations.first
         self._ask = _asked(policy, observations, actions)
         self._rows: dict[Hashable, FloatArray] = {}
 
@@ -185,6 +186,7 @@ def _asked(policy: Any, observations: Observations, actions: int) -> Callable[[A
 
 def _function(policy: ObservationPolicy, observations: Observations) -> Callable[[Any], Any]:
     def ask(state: Any) -> Any:
+        observations.place(state)  # refuses what was observed in another environment
         observation = observations.observation(state)
         try:
             return policy(observation)
