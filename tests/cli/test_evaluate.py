@@ -259,6 +259,19 @@ class Breaking(Slow):
     assert len(load_dataset("revar-slow-Breaking-seed4.npz")) == 16
 
 
+@pytest.mark.parametrize("module", ["click", "mine"])
+def test_ctrl_c_while_something_is_loaded_is_one_line(folder: Path, module: str) -> None:
+    """While the command itself is imported, and while the user's own module is."""
+    Path(f"{module}.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "revar", "evaluate", "tree", "--policy", "mine:policy"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
+
+
 def interrupted(arguments: list[str], after: float) -> tuple[int, str]:
     """The command in a terminal of its own, stopped by Ctrl-C once it shows progress."""
     terminal, other = pty.openpty()

@@ -91,9 +91,9 @@ def test_options_are_checked() -> None:
         open_environment("FrozenLake-v1", {"map_name": "9x9"})
     with pytest.raises(InputError, match=r"cannot be opened \(KeyError: '9x9'\)"):
         opened_for("FrozenLake-v1", {"map_name": "9x9"}, 2)
-    with pytest.raises(InputError, match="cannot be opened .*no_such_option"):
+    with pytest.raises(InputError, match=r"cannot be opened .*no_such_option"):
         opened_for("FrozenLake-v1", {"no_such_option": 1}, 2)
-    with pytest.raises(InputError, match="'make_corridor' cannot be made .*width"):
+    with pytest.raises(InputError, match=r"'make_corridor' cannot be made .*width"):
         open_environment(make_corridor, {"width": 1})
     with pytest.raises(InputError, match="'failing' cannot be made"):
         opened_for(failing, None, 2)

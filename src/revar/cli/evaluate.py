@@ -14,11 +14,11 @@ from revar.cli.inputs import (
     look_in_this_folder,
     named_values,
 )
+from revar.errors import INTERRUPTED
 
 if TYPE_CHECKING:
     from revar.evaluation.result import EvaluationResult
 
-INTERRUPTED = 130  # the exit code of a program that was stopped by Ctrl-C
 EPISODES = 1000
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from revar.collection import Collection, Episode
 from revar.environments.observations import Observations
 from revar.errors import InputError, require_extra
+from revar.evaluation.faults import blamed as _blamed
+from revar.evaluation.faults import reward_number as _number
 from revar.evaluation.interrupts import Interrupt
 from revar.model.trajectory import Dataset
-from revar.model.validation import checked_reward
 
 Policy = Callable[[Any], Any]
 
@@ -216,19 +217,6 @@ def _known(generators: tuple[str, ...] | None) -> tuple[str, ...]:
             "give the file as prior instead"
         )
     return generators
-
-
-def _blamed(error: Exception, call: str) -> InputError:
-    text = str(error).strip().partition("\n")[0]
-    return InputError(f"the environment raised {type(error).__name__} in {call}: {text}")
-
-
-def _number(reward: Any) -> float:
-    try:
-        number = float(reward)
-    except (TypeError, ValueError):
-        raise InputError(f"the environment gave the reward {reward!r}, not a number") from None
-    return checked_reward(number, "the environment gave the reward")
 
 
 def _stream(env: Any) -> Any:
