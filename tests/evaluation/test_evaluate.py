@@ -215,7 +215,8 @@ def test_the_title_fits_and_one_episode_is_a_point(tmp_path: Any) -> None:
     prior = revar.evaluate("FrozenLake-v1", "uniform", episodes=20, seed=0).dataset
     result = revar.evaluate("FrozenLake-v1", "uniform", episodes=5, seed=1, prior=prior)
     figure = result.plot()
-    FigureCanvasAgg(figure).draw()
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
     title = figure.axes[0].title
     assert " ".join(title.get_text().split()) == str(result)
     assert "rest on no data" in str(result)

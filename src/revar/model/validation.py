@@ -40,7 +40,8 @@ def as_floats(values: Any, name: str) -> FloatArray:
 def checked_reward(number: float, name: str) -> float:
     """A reward that statistics can hold; `name` ends with the verb before the number."""
     if not abs(number) <= LARGEST_REWARD:
-        rule = "its size must be at most 1e75" if isfinite(number) else "it must be finite"
+        limit = f"its size must be at most {LARGEST_REWARD:g}"
+        rule = limit if isfinite(number) else "it must be finite"
         raise InputError(f"{name} {number}; {rule}")
     return number
 
