@@ -84,7 +84,7 @@ def advise(
     half_width: float,
     confidence: float = 0.95,
     horizon: int | None = None,
-    discount: float = 1.0,
+    discount: float | None = None,
     pilot: int = 200,
     seed: int | None = None,
     bins: Bins | None = None,
@@ -102,8 +102,8 @@ def advise(
         data = env_or_dataset
         data = load_dataset(data) if isinstance(data, str | Path) else data
         if horizon is None:
-            raise InputError("advice from stored data needs horizon=...")
-        collection = folded(data, policy, horizon, discount, env, bins)
+            raise InputError("advice from stored data needs a horizon")
+        collection = folded(data, policy, horizon, 1.0 if discount is None else discount, env, bins)
         task, statistics = collection.task, collection.statistics
         unvisited = collection.estimate().unvisited_probability
     else:
