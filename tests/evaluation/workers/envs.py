@@ -17,7 +17,7 @@ class Sleepy(Corridor):
 
     def __init__(self, notes: str | None = None) -> None:
         super().__init__(4)
-        self.seconds = float(os.environ.get("SLEEPS", 0.004))
+        self.seconds = float(os.environ.get("SLEEPS", "0.004"))
         if notes is not None:
             (Path(notes) / str(os.getpid())).touch()
 
