@@ -12,8 +12,8 @@ from gymnasium import spaces
 
 import revar
 from revar import EvaluationError
+from revar.datasets import files
 from revar.errors import InputError
-from revar.evaluation import run as running
 from tests.collection.test_collection import same_data
 from tests.environments.custom import Corridor, Faulty
 
@@ -66,7 +66,7 @@ def test_a_second_interrupt_does_not_disturb_the_saving(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "data.npz"
-    save = running.save_dataset
+    save = files.save_dataset
 
     def press_again(*args: Any, **options: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
@@ -74,7 +74,7 @@ def test_a_second_interrupt_does_not_disturb_the_saving(
 
     def press(done: int, total: int) -> None:
         if done == 30:
-            monkeypatch.setattr(running, "save_dataset", press_again)
+            monkeypatch.setattr("revar.evaluation.run.save_dataset", press_again)
             os.kill(os.getpid(), signal.SIGINT)
 
     result = revar.evaluate(
