@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -46,20 +48,31 @@ def test_a_run_that_is_killed_left_its_episodes_at_the_last_look(tmp_path: Path)
     path = tmp_path / "data.npz"
     whole = revar.evaluate(Corridor(3), "uniform", episodes=450, horizon=9, seed=1)
 
-    class Killed(BaseException):
-        pass
-
-    def kill(done: int, total: int) -> None:
-        if done == 430:
-            raise Killed
-
-    with pytest.raises(Killed):
-        revar.evaluate(
-            Corridor(3), "uniform", episodes=450, horizon=9, seed=1, save=path, progress=kill
-        )
+    script = f"""
+import os, revar
+from tests.environments.custom import Corridor
+revar.evaluate(Corridor(3), "uniform", episodes=450, horizon=9, seed=1, save={str(path)!r},
+               progress=lambda done, total: os._exit(9) if done == 430 else None)
+"""
+    root = Path(__file__).parents[2]
+    assert subprocess.run([sys.executable, "-c", script], cwd=root, check=False).returncode == 9
     assert len(revar.load_dataset(path)) == 400
     resumed = revar.evaluate(Corridor(3), "uniform", episodes=450, horizon=9, resume=path)
     assert same_data(resumed.dataset, whole.dataset)
+
+
+def test_an_exit_from_within_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+
+    def leave(done: int, total: int) -> None:
+        if done == 30:
+            raise SystemExit
+
+    with pytest.raises(SystemExit):
+        revar.evaluate(
+            Corridor(3), "uniform", episodes=50, horizon=9, seed=1, save=path, progress=leave
+        )
+    assert len(revar.load_dataset(path)) == 30
 
 
 def test_a_second_interrupt_does_not_disturb_the_saving(

@@ -104,6 +104,10 @@ class Run:
             stopped = "interrupted"
         except InputError as error:
             stopped, trouble = "error", error
+        except BaseException:  # not ours to judge, SystemExit for one; but nothing is lost
+            with self.interrupt.ignored():
+                self._save(position)
+            raise
         with self.interrupt.ignored():
             return self._ended(stopped, trouble, position)
 
