@@ -19,6 +19,7 @@ from revar.cli.main import revar
 from tests.collection.test_collection import same_data
 
 SLOW = """
+import os
 import time
 import gymnasium
 import numpy as np
@@ -36,7 +37,7 @@ class Slow(gymnasium.Env):
         return 0, {}
 
     def step(self, action):
-        time.sleep(self.pause)
+        time.sleep(self.pause or float(os.environ.get("PAUSE", 0)))
         self.place += 1
         reward = float(self.np_random.normal())
         return min(self.place, 2), reward, self.place == 3, False, {}
@@ -281,6 +282,7 @@ def interrupted(arguments: list[str], after: float) -> tuple[int, str]:
         stdout=other,
         stderr=other,
         start_new_session=True,
+        env={**os.environ, "PAUSE": "0.01"},
     )
     os.close(other)
     shown = b""
@@ -317,7 +319,7 @@ def test_ctrl_c_prints_and_saves_and_resume_ends_with_the_same_numbers(
         "7",
         *workers,
     ]
-    code, text = interrupted([*common, "--env-option", "pause=0.01", "--output", "run.npz"], 0.5)
+    code, text = interrupted([*common, "--output", "run.npz"], 0.5)
     assert code == 130, text
     assert "(interrupted)" in text
     assert "episodes saved to run.npz" in text

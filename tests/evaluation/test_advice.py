@@ -91,7 +91,7 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(InputError, match="half_width is 0"):
         revar.advise("FrozenLake-v1", "uniform", half_width=0)
     data = revar.evaluate("FrozenLake-v1", "uniform", episodes=3, seed=0).dataset
-    with pytest.raises(InputError, match="needs horizon"):
+    with pytest.raises(InputError, match="needs a horizon"):
         revar.advise(data, "uniform", half_width=0.1)
     with pytest.raises(InputError, match="no state"):
         revar.advise(data, [[0.25] * 4], half_width=0.1, horizon=100)

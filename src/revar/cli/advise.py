@@ -20,7 +20,7 @@ def advise(
     env_options: tuple[str, ...],
     bins_text: str | None,
     horizon: int | None,
-    discount: float,
+    discount: float | None,
     confidence: float,
     seed: int | None,
     half_width: float,

@@ -50,7 +50,7 @@ def evaluate(
     env_options: tuple[str, ...],
     bins_text: str | None,
     horizon: int | None,
-    discount: float,
+    discount: float | None,
     confidence: float,
     seed: int | None,
     strategy: str,
@@ -98,7 +98,7 @@ def evaluate(
             environment,
             chosen_policy(environment, policy_name, epsilon, options),
             strategy=strategy,
-            episodes=episodes or _stored_budget(resume),
+            episodes=_stored_budget(resume) if episodes is None else episodes,
             horizon=horizon,
             discount=discount,
             seed=seed,
@@ -154,7 +154,10 @@ def _text(result: "EvaluationResult", saved: str | None) -> str:
     if saved is not None:
         lines.append(f"{result.episodes:,} episodes saved to {saved}")
     if result.stopped == "interrupted":
-        lines.append(f"to go on: the same command with --resume {saved} and seed {result.seed}")
+        lines.append(
+            f"to go on: the same command with --resume {saved} (and no --output); the seed is "
+            f"{result.seed}"
+        )
     return "\n".join(lines)
 
 

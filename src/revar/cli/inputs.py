@@ -29,7 +29,7 @@ _OPTIONS = [
     ),
     click.option("--bins", "bins_text", help="Edges for continuous observations, as JSON lists."),
     click.option("--horizon", type=int, help="Default: the environment's time limit."),
-    click.option("--discount", default=1.0, show_default=True),
+    click.option("--discount", type=float, help="Default: a built-in problem's own, else 1."),
     click.option("--confidence", default=0.95, show_default=True),
     click.option("--seed", type=int, help="Default: a new one, which is printed."),
 ]
@@ -51,6 +51,8 @@ def chosen_policy(
     from revar.evaluation.policies import load_policy
 
     look_in_this_folder()
+    if name is None and epsilon is not None:
+        raise click.UsageError("--epsilon is for a policy that is given with --policy")
     if name is None or epsilon is None:
         return None if name is None else load_policy(name)
     opened = open_environment(environment, options)

@@ -16,6 +16,9 @@ class Conditions(msgspec.Struct, frozen=True):
     workers: int | None = None  # that played elsewhere; None where this process played
     batch: int | None = None  # episodes that a worker was given at once, at most
     prior_episodes: int = 0
+    options: str | None = None  # the environment was opened with
+    bins: str | None = None
+    policy: str | None = None  # a digest of the target policy over the states of the episodes
     # How many of the stored episodes were complete when the generators below were in that state.
     resumable: int = 0
     generators: tuple[str, ...] | None = None  # of the environments, as JSON; None if not known

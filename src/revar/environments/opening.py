@@ -55,7 +55,7 @@ def horizon_of(env: Any, horizon: int | None) -> int:
     if limit is None:
         name = type(base).__name__ if spec is None else spec.id
         raise InputError(
-            f"{name} has no time limit, so that an episode need not end; give horizon=..."
+            f"{name} has no time limit, so that an episode need not end; give a horizon"
         )
     return checked_horizon(limit)
 

@@ -85,7 +85,7 @@ def advise(
     half_width: float,
     confidence: float = 0.95,
     horizon: int | None = None,
-    discount: float = 1.0,
+    discount: float | None = None,
     pilot: int = 200,
     seed: int | None = None,
     bins: Bins | None = None,
@@ -103,8 +103,9 @@ def advise(
     if isinstance(env_or_dataset, Dataset) or _is_file(env_or_dataset):
         data = dataset_of(env_or_dataset, "dataset")
         if horizon is None:
-            raise InputError("advice from stored data needs horizon=...")
-        collection = folded(data, policy, horizon, discount, env, bins, env_options)
+            raise InputError("advice from stored data needs a horizon")
+        share = 1.0 if discount is None else discount
+        collection = folded(data, policy, horizon, share, env, bins, env_options)
         task, statistics = collection.task, collection.statistics
         unvisited = collection.estimate().unvisited_probability
     else:

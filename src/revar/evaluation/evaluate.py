@@ -12,7 +12,14 @@ from revar.environments.observations import observations_of
 from revar.errors import InputError, require_extra
 from revar.evaluation.interrupts import Interrupt, listening
 from revar.evaluation.looks import look_times, quantile
-from revar.evaluation.opened import action_count, horizon_for, opened_for, own_policy, target_for
+from revar.evaluation.opened import (
+    action_count,
+    horizon_for,
+    opened_for,
+    own_discount,
+    own_policy,
+    target_for,
+)
 from revar.evaluation.players import Player, VectorPlayer
 from revar.evaluation.policies import TargetPolicy
 from revar.evaluation.result import EvaluationResult
@@ -32,7 +39,7 @@ def evaluate(
     strategy: str | Strategy = "flow",
     episodes: int,
     horizon: int | None = None,
-    discount: float = 1.0,
+    discount: float | None = None,
     seed: int | None = None,
     half_width: float | None = None,
     confidence: float = 0.95,
@@ -57,12 +64,14 @@ def evaluate(
         a model with `predict`, "uniform", or a file or 'module:function' by name; None stands
         for the policy of a built-in problem.
     horizon: steps after which an episode is cut; by default the environment's time limit.
+    discount: by default that of a built-in problem or a TabularMDP, and 1 for environments.
     half_width: stop when the interval is that narrow.
     workers: so many processes open the environment and play at once; `engine` "ray" makes them
         Ray's, of the cluster at `address` or else of this machine. `batch` is how many episodes
         one is given at a time, at most: docs/scaling.md has the rule.
     prior: a dataset collected earlier, under any behavior; it spends no budget.
-    save, resume: the file (.npz or .parquet) to write episodes to, and to go on from.
+    save, resume: the file (.npz or .parquet) to write episodes to, and to go on from. It is
+        written at every look, too, so that a run that is killed can be resumed from there.
 
     Ctrl-C returns what there is, with `complete` False. An error raises EvaluationError, whose
     `result` holds it.
@@ -86,12 +95,12 @@ def evaluate(
         collection = Collection(
             chosen,
             horizon=horizon_for(opened, horizon),
-            discount=discount,
+            discount=own_discount(env, env_options) if discount is None else discount,
             episodes=budget,
             seed=seed,
             actions=action_count(opened),
         )
-        chosen_policy = own_policy(env) if policy is None else policy
+        chosen_policy = own_policy(env, env_options) if policy is None else policy
         target = target_for(opened, chosen_policy, bins)
         collection.first_label = target.first_label
         with listening() as interrupt:
@@ -119,13 +128,16 @@ def evaluate(
                     workers=None if staff is None else staff.rule.workers,
                     batch=None if staff is None else staff.rule.longest,
                     prior_episodes=collection.prior_episodes,
+                    options=repr(sorted((env_options or {}).items())),
+                    bins=repr(bins),
                 ),
                 looks,
                 quantile(confidence, looks if half_width is not None else None),
                 confidence,
                 half_width,
                 before,
-                _path_to_write(save if save is not None else resume),
+                _path_to_write(save, resume),
+                interrupt,
             )
             if stored is not None and earlier is not None:
                 run.take_over(stored, earlier)
@@ -154,8 +166,9 @@ def _check_goal(half_width: float | None, confidence: float) -> None:
     checked_confidence(confidence)
 
 
-def _path_to_write(path: str | Path | None) -> Path | None:
+def _path_to_write(save: str | Path | None, resume: str | Path | None) -> Path | None:
     """Checked before the first episode: what was collected must not be lost to a misspelling."""
+    path = save if save is not None else resume
     if path is None:
         return None
     target = Path(path)
@@ -167,6 +180,8 @@ def _path_to_write(path: str | Path | None) -> Path | None:
         raise InputError(f"{path} is a folder; the episodes need a file")
     if target.suffix == ".parquet":
         require_extra("pyarrow.parquet", "parquet")
+    if target.exists() and (resume is None or not target.samefile(resume)):
+        raise InputError(f"{path} exists; resume from it, or name another file")
     return target
 
 

@@ -12,6 +12,25 @@ class Interrupt:
 
     def __init__(self) -> None:
         self.asked = False
+        self._ignoring = False
+
+    @contextmanager
+    def ignored(self) -> Iterator[None]:
+        """What is being saved must be saved to its end."""
+        self._ignoring = True
+        try:
+            yield
+        finally:
+            self._ignoring = False
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """A signal came: the first one is a wish, a second one is raised."""
+        del number, frame
+        if self._ignoring:
+            return
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
 
 
 @contextmanager
@@ -22,13 +41,7 @@ def listening() -> Iterator[Interrupt]:
         yield interrupt  # signals reach the main thread only
         return
 
-    def note(number: int, frame: FrameType | None) -> None:
-        del number, frame
-        if interrupt.asked:
-            raise KeyboardInterrupt
-        interrupt.asked = True
-
-    before = signal.signal(signal.SIGINT, note)
+    before = signal.signal(signal.SIGINT, interrupt.note)
     try:
         yield interrupt
     finally:

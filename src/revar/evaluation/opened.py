@@ -12,16 +12,29 @@ from revar.environments.opening import (
 )
 from revar.errors import InputError, require_extra
 from revar.evaluation.policies import TargetPolicy
+from revar.model.mdp import TabularMDP
 from revar.problems import Problem, find_problem, problems
 
 
-def own_policy(env: Any) -> Any:
+def own_policy(env: Any, options: dict[str, Any] | None) -> Any:
     """The target policy that a built-in problem brings along."""
-    if isinstance(env, str) and env in problems.ids():
-        env = find_problem(env)
-    if not isinstance(env, Problem):
+    problem = _built_in(env, options)
+    if not isinstance(problem, Problem):
         raise InputError("no policy is given, and only built-in problems bring their own")
-    return env.policy
+    return problem.policy
+
+
+def own_discount(env: Any, options: dict[str, Any] | None) -> float:
+    """The discount of a built-in problem or a model; 1 for an environment, which has none."""
+    problem = _built_in(env, options)
+    model = problem.mdp if isinstance(problem, Problem) else problem
+    return model.discount if isinstance(model, TabularMDP) else 1.0
+
+
+def _built_in(env: Any, options: dict[str, Any] | None) -> Any:
+    if isinstance(env, str) and env in problems.ids():
+        return find_problem(env, **(options or {}))
+    return env
 
 
 def opened_for(env: Any, options: dict[str, Any] | None, environments: int) -> Any:

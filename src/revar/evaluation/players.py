@@ -147,8 +147,18 @@ class VectorPlayer:
                 if ended:
                     episode.finish()
             raise
+        self._check_actions()
         for episode in opened:
             episode.finish()
+
+    def _check_actions(self) -> None:
+        """Sub-environments in this process can be asked; others answer for themselves."""
+        expected = self.env.single_action_space
+        for env in getattr(self.env, "envs", []):
+            if env.action_space != expected:
+                raise InputError(
+                    f"the environment changed its actions from {expected} to {env.action_space}"
+                )
 
     def _play(self, opened: list[Episode], done: list[bool]) -> None:
         actions = np.full(self.width, self.env.single_action_space.start, dtype=np.int64)

@@ -82,6 +82,8 @@ class EvaluationResult:
             text += f" and {self.prior_episodes:,} earlier ones"
         if self.unvisited_probability > 0:
             text += f"; {self.unvisited_probability:.2%} of the policy's episodes rest on no data"
+        if self.standard_error == 0.0:
+            text += "; nothing varied so far, which does not show that nothing can"
         if not self.complete:
             text += f" ({self.stopped})"
         return text

@@ -1,15 +1,18 @@
 """An evaluation under way: episodes, looks, and what is saved and returned when it stops."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from revar.collection import Collection
 from revar.datasets.conditions import Conditions
 from revar.datasets.files import save_dataset
 from revar.errors import InputError
+from revar.evaluation.interrupts import Interrupt
 from revar.evaluation.players import EpisodeError, Player, Stopped, VectorPlayer
 from revar.evaluation.policies import TargetPolicy
 from revar.evaluation.result import EvaluationResult, Look
@@ -17,8 +20,10 @@ from revar.evaluation.workers.player import CrewPlayer
 from revar.model.trajectory import Dataset
 
 Progress = Callable[[int, int], None]
-# A narrow interval is not believed while more of the policy's episodes than this rest on no data.
+# A narrow interval is not believed while more of the policy's episodes than this rest on no data;
+# nor one of width zero before so many episodes: what never varied may be rare.
 MOST_UNVISITED = 0.01
+LEAST_WITHOUT_NOISE = 1000
 
 
 class EvaluationError(InputError):
@@ -43,6 +48,7 @@ class Run:
     half_width: float | None
     prior: Dataset | None
     path: Path | None
+    interrupt: Interrupt
     looks: list[Look] = field(default_factory=list)
     stored: Dataset | None = None  # episodes to be repeated before new ones are played
     stored_generators: tuple[str, ...] | None = None
@@ -59,11 +65,20 @@ class Run:
             "workers",
             "batch",
             "prior_episodes",
+            "options",
+            "bins",
         ):
             before, now = getattr(earlier, name), getattr(self.conditions, name)
-            if before != now:
+            if before != now and not (name in ("options", "bins") and before is None):
                 raise InputError(f"the file was collected with {name} = {before}; now it is {now}")
-        self.stored = stored.head(min(earlier.resumable, self.conditions.episodes))
+        if len(stored) > self.conditions.episodes:
+            raise InputError(
+                f"the file has {len(stored)} episodes, more than the {self.conditions.episodes} "
+                f"that are wanted"
+            )
+        if earlier.policy not in (None, _digest(stored, self.target)):
+            raise InputError("the file was collected for another policy")
+        self.stored = stored.head(earlier.resumable)
         self.stored_generators = earlier.generators
 
     def to_the_end(self, report: Progress | None) -> EvaluationResult:
@@ -79,7 +94,8 @@ class Run:
                 number = self.collection.finished
                 self.player.play(self.collection, number, budget - number)
                 position = self._position()
-                self._look()
+                if self._look():
+                    self._save(position)
                 if report is not None:
                     report(self.collection.finished, budget)
             if self.collection.finished < budget:
@@ -88,12 +104,19 @@ class Run:
             stopped = "interrupted"
         except InputError as error:
             stopped, trouble = "error", error
+        except BaseException:  # not ours to judge, SystemExit for one; but nothing is lost
+            with self.interrupt.ignored():
+                self._save(position)
+            raise
+        with self.interrupt.ignored():
+            return self._ended(stopped, trouble, position)
+
+    def _ended(
+        self, stopped: str, trouble: InputError | None, position: Conditions
+    ) -> EvaluationResult:
+        """Save what there is, and say what it gives."""
+        self._save(position)
         dataset = self.collection.dataset
-        # What was stopped while it repeated stored episodes has nothing new to write.
-        if self.path is not None and len(dataset) >= (
-            0 if self.stored is None else len(self.stored)
-        ):
-            save_dataset(dataset, self.path, conditions=position)
         enough = len(dataset) + self.collection.prior_episodes > 0
         result = self._result(dataset, stopped, position) if enough else None
         if trouble is not None:
@@ -102,6 +125,15 @@ class Run:
         if result is None:
             raise EvaluationError("stopped before the first episode was complete", None)
         return result
+
+    def _save(self, position: Conditions) -> None:
+        dataset = self.collection.dataset
+        # What was stopped while it repeated stored episodes has nothing new to write.
+        stored = 0 if self.stored is None else len(self.stored)
+        if self.path is None or len(dataset) < stored:
+            return
+        known = msgspec.structs.replace(position, policy=_digest(dataset, self.target))
+        save_dataset(dataset, self.path, conditions=known)
 
     def _position(self) -> Conditions:
         """The conditions, with what is needed to go on from here."""
@@ -123,25 +155,25 @@ class Run:
             self._look()
             first = end
 
-    def _look(self) -> None:
+    def _look(self) -> bool:
+        """Whether it was time to look."""
         finished = self.collection.finished
-        if self.times and finished >= self.times[0]:
-            self.times = [time for time in self.times if time > finished]
-            estimate = self.collection.estimate()
-            self.looks.append(
-                Look(
-                    finished,
-                    estimate.value,
-                    estimate.standard_error,
-                    estimate.unvisited_probability,
-                )
-            )
+        if not self.times or finished < self.times[0]:
+            return False
+        self.times = [time for time in self.times if time > finished]
+        estimate = self.collection.estimate()
+        self.looks.append(
+            Look(finished, estimate.value, estimate.standard_error, estimate.unvisited_probability)
+        )
+        return True
 
     def _narrow_enough(self) -> bool:
         if self.half_width is None or not self.looks:
             return False
         last = self.looks[-1]
         narrow = self.quantile * last.standard_error <= self.half_width
+        if last.standard_error == 0.0 and last.episodes < LEAST_WITHOUT_NOISE:
+            return False
         return narrow and last.unvisited_probability <= MOST_UNVISITED
 
     def _result(self, dataset: Dataset, stopped: str, position: Conditions) -> EvaluationResult:
@@ -180,3 +212,11 @@ class Run:
             prior_episodes=self.collection.prior_episodes,
             conditions=position,
         )
+
+
+def _digest(dataset: Dataset, target: TargetPolicy) -> str:
+    """A fingerprint of the policy over the states in which the episodes acted."""
+    keys = dataset.labels
+    acted = np.unique(dataset.states).tolist()
+    rows = [target(state if keys is None else keys[state]) for state in acted]
+    return hashlib.sha256(np.round(np.array(rows, dtype=np.float64), 9).tobytes()).hexdigest()

@@ -15,9 +15,9 @@ NAME = "tests.evaluation.workers.envs:"
 class Sleepy(Corridor):
     """Sleeps in every step for as long as it likes; leaves a note that this process plays."""
 
-    def __init__(self, seconds: float = 0.004, notes: str | None = None) -> None:
+    def __init__(self, notes: str | None = None) -> None:
         super().__init__(4)
-        self.seconds = seconds
+        self.seconds = float(os.environ.get("SLEEPS", "0.004"))
         if notes is not None:
             (Path(notes) / str(os.getpid())).touch()
 

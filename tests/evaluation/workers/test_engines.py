@@ -53,7 +53,7 @@ def run(name: str, engine: str, **options: Any) -> EvaluationResult:
 @pytest.fixture(scope="module")
 def plain() -> EvaluationResult:
     """What all engines must give: the corridor without sleep, trouble or other processes."""
-    return run("Sleepy", "inline", env_options={"seconds": 0.0})
+    return run("Sleepy", "inline")
 
 
 def same(one: EvaluationResult, other: EvaluationResult) -> bool:
@@ -111,7 +111,7 @@ def alive(notes: Path) -> list[int]:
 
 
 def test_ctrl_c_returns_what_there_is_and_resuming_completes_it(
-    engine: str, plain: EvaluationResult, tmp_path: Path
+    engine: str, plain: EvaluationResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, notes = tmp_path / "data.npz", tmp_path / "notes"
     notes.mkdir()
@@ -122,8 +122,10 @@ def test_ctrl_c_returns_what_there_is_and_resuming_completes_it(
             pressed.append(time.monotonic())
             os.kill(os.getpid(), signal.SIGINT)
 
-    options = {"seconds": 0.05, "notes": str(notes)}
+    monkeypatch.setenv("SLEEPS", "0.05")
+    options = {"notes": str(notes)}
     stopped = run("Sleepy", engine, env_options=options, progress=press, save=path)
+    monkeypatch.setenv("SLEEPS", "0")
     assert time.monotonic() - pressed[0] < 3.0
     assert stopped.stopped == "interrupted"
     assert 40 <= stopped.episodes < 80
@@ -138,7 +140,7 @@ def test_ctrl_c_returns_what_there_is_and_resuming_completes_it(
         "uniform",
         horizon=9,
         engine="inline",
-        env_options={"seconds": 0.0},
+        env_options=options,
         episodes=120,
         resume=path,
     )
@@ -148,7 +150,7 @@ def test_ctrl_c_returns_what_there_is_and_resuming_completes_it(
 
 def test_resuming_with_a_larger_budget_keeps_every_episode(tmp_path: Path) -> None:
     path = tmp_path / "data.npz"
-    quick = {"env_options": {"seconds": 0.0}, "batch": 8, "workers": 2}
+    quick = {"batch": 8, "workers": 2}
     first = run("Sleepy", "inline", episodes=61, save=path, **quick)
     more = run("Sleepy", "inline", episodes=90, resume=path, **quick)
     assert more.episodes == 90
@@ -189,7 +191,7 @@ from tests.evaluation.workers.envs import NAME
 
 def main():
     revar.evaluate(NAME + "Sleepy", "uniform", horizon=9, episodes=5000, seed=1, workers=2,
-                   env_options={{"seconds": 0.05, "notes": {notes!r}}})
+                   env_options={{"notes": {notes!r}}})
 
 {guard}main()
 """
