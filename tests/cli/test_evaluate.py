@@ -263,9 +263,14 @@ class Breaking(Slow):
 @pytest.mark.parametrize("module", ["click", "mine"])
 def test_ctrl_c_while_something_is_loaded_is_one_line(folder: Path, module: str) -> None:
     """While the command itself is imported, and while the user's own module is."""
+    # A test run in the background is started with the signal ignored, and so is what it starts.
+    Path("sitecustomize.py").write_text(
+        "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    )
     Path(f"{module}.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
     done = subprocess.run(
         [sys.executable, "-m", "revar", "evaluate", "tree", "--policy", "mine:policy"],
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
         capture_output=True,
         text=True,
         check=False,

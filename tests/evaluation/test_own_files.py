@@ -79,6 +79,7 @@ def test_a_second_interrupt_does_not_disturb_the_saving(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "data.npz"
+    handler = signal.getsignal(signal.SIGINT)
     save = files.save_dataset
 
     def press_again(*args: Any, **options: Any) -> None:
@@ -95,7 +96,7 @@ def test_a_second_interrupt_does_not_disturb_the_saving(
     )
     assert result.stopped == "interrupted"
     assert same_data(revar.load_dataset(path), result.dataset)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_a_built_in_problem_comes_with_its_options_and_its_discount() -> None:
