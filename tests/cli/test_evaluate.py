@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -298,7 +299,7 @@ def interrupted(arguments: list[str], after: float) -> tuple[int, str]:
             shown += os.read(terminal, 4096)
         except OSError:
             break
-        if begun is None and b"2/200" in shown:
+        if begun is None and re.search(rb"[1-9]\d*/200", shown):
             begun = time.monotonic()
         if begun is not None and not sent and time.monotonic() - begun > after:
             os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to all of a group
