@@ -67,6 +67,8 @@ def drawn(chart: Chart) -> Figure:
             _draw(place, panel)
         for place in axes[len(chart.panels) :]:
             place.set_visible(False)
+        if tall:
+            _explain_dots(figure, axes[0])
         figure.draw_without_rendering()  # fixes the axes, so that labels know where they are
         for place, panel in zip(axes, chart.panels, strict=False):
             if not panel.categories:
@@ -87,6 +89,14 @@ def plain_number(value: float, place: int | None = None) -> str:
     return f"$10^{{{power}}}$" if leading == 1.0 else ""
 
 
+def _explain_dots(figure: Figure, axes: Axes) -> None:
+    """One legend for all panels, beside them: dots are everywhere within."""
+    handles, labels = axes.get_legend_handles_labels()
+    legend = figure.legend(handles, labels, loc="outside right center", fontsize=7, frameon=False)
+    for text in legend.get_texts():
+        text.set(**PLAIN)
+
+
 def _draw(axes: Axes, panel: Panel) -> None:
     axes.set_title(panel.title, **PLAIN)
     axes.set_xscale(panel.x_scale)
@@ -102,8 +112,6 @@ def _draw(axes: Axes, panel: Panel) -> None:
         axes.set_yticks(range(len(panel.categories)), panel.categories, **PLAIN)
         axes.grid(visible=False, axis="x")
         axes.invert_yaxis()
-        for text in axes.legend(fontsize=7, frameon=False, loc="best").get_texts():
-            text.set(**PLAIN)
         return
     # Room on the right for the labels of the lines.
     low, high = axes.get_xlim()
