@@ -3,6 +3,8 @@
 import importlib
 from types import ModuleType
 
+INTERRUPTED = 130  # the exit code of a program that was stopped by Ctrl-C
+
 
 class InputError(ValueError):
     """Input that cannot be used: names the field, state, action and the value found."""

@@ -200,6 +200,8 @@ def test_advice(folder: Path) -> None:
         (["evaluate", "FrozenLake-v1", "--policy", "x"], "policy 'x' is not known"),
         (["evaluate", "CartPole-v1", "--policy", "uniform"], "bins=revar.Bins"),
         (["evaluate", "tree", "--env-option", "depth"], "is not NAME=VALUE"),
+        (["evaluate", "tree", "--plot", "nodir/x.png"], "nodir/x.png: there is no folder nodir"),
+        (["evaluate", "tree", "--plot", "x.xyz"], "x.xyz: figures are saved as one of"),
         (["evaluate", "CartPole-v1", "--bins", "3", "--policy", "uniform"], "not a list of lists"),
     ],
 )
@@ -214,6 +216,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     )
     assert done.returncode == 2
     assert message in done.stderr
+    assert done.stdout == ""
     assert "Traceback" not in done.stderr
 
 
@@ -255,6 +258,19 @@ class Breaking(Slow):
     )
     assert "16 episodes saved to revar-slow-Breaking-seed4.npz" in done.stdout
     assert len(load_dataset("revar-slow-Breaking-seed4.npz")) == 16
+
+
+@pytest.mark.parametrize("module", ["click", "mine"])
+def test_ctrl_c_while_something_is_loaded_is_one_line(folder: Path, module: str) -> None:
+    """While the command itself is imported, and while the user's own module is."""
+    Path(f"{module}.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "revar", "evaluate", "tree", "--policy", "mine:policy"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
 
 
 def interrupted(arguments: list[str], after: float) -> tuple[int, str]:

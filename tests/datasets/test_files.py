@@ -118,3 +118,21 @@ def test_minari_keeps_what_matters(
     assert prior.prior_episodes == 30
     with pytest.raises(InputError, match="Minari refuses"):
         revar.to_minari(result.dataset, "revar/test-v0", env)
+    assert again.action_count == env.action_space.n  # type: ignore[attr-defined]
+
+
+def test_minari_with_what_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    with pytest.raises(InputError, match="Minari cannot load dataset 'missing/x-v0'"):
+        revar.from_minari("missing/x-v0")
+    result = revar.evaluate("FrozenLake-v1", "uniform", episodes=30, seed=0)
+    with pytest.raises(
+        InputError, match=r"the dataset has action 3, the environment Discrete\(2\)"
+    ):
+        revar.to_minari(result.dataset, "revar/other-v0", "Blackjack-v1")
+    with pytest.raises(InputError, match="env is a int"):
+        revar.to_minari(result.dataset, "revar/other-v0", 3)
+    with pytest.raises(InputError, match="mdp is a int; it must be a TabularMDP"):
+        revar.to_gymnasium(3)
+    revar.to_minari(result.dataset, "revar/by-name-v0", "FrozenLake-v1")
+    assert same_data(revar.from_minari("revar/by-name-v0"), result.dataset)

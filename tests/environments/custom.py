@@ -63,4 +63,10 @@ class Faulty(Corridor):
                 raise KeyboardInterrupt
             elif self.fault == "observation":
                 return "nowhere", reward, ended, cut, info  # type: ignore[return-value]
+            elif self.fault == "between":
+                return 1.5, reward, ended, cut, info  # type: ignore[return-value]
+            elif self.fault == "beyond":
+                return 99, reward, ended, cut, info
+            elif self.fault == "huge":
+                reward = 1e80
         return seen, reward, ended, cut, info

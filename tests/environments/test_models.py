@@ -91,6 +91,15 @@ def test_a_model_that_is_played_has_the_models_value() -> None:
     assert abs(np.mean(returns) - revar.policy_value(grid.mdp, grid.policy)) < 4 * error
 
 
+def test_options_and_what_the_table_does_not_know() -> None:
+    large = revar.from_gymnasium("FrozenLake-v1", env_options={"map_name": "8x8"})
+    assert large.states == 64
+    with pytest.raises(InputError, match="has a fickle passenger, of whom its transition table"):
+        revar.from_gymnasium(gymnasium.make("Taxi-v4", fickle_passenger=True))
+    rainy = revar.from_gymnasium("Taxi-v4", env_options={"is_rainy": True})
+    assert rainy.states == 500
+
+
 def test_what_has_no_table_is_refused() -> None:
     with pytest.raises(InputError, match="CartPoleEnv has no transition table P"):
         revar.from_gymnasium(gymnasium.make("CartPole-v1"))

@@ -1,3 +1,5 @@
+from typing import Any
+
 import gymnasium
 import numpy as np
 import pytest
@@ -44,6 +46,31 @@ def test_observations_of_real_environments(name: str) -> None:
     seen, _ = env.reset(seed=0)
     assert hash(observations.key(seen)) is not None
     assert env.observation_space.contains(observations.observation(observations.key(seen)))
+
+
+@pytest.mark.parametrize(
+    ("space", "seen"),
+    [
+        (spaces.Discrete(3, start=1), 0),
+        (spaces.Discrete(3), "1"),
+        (spaces.Discrete(3), float("inf")),
+        (spaces.MultiDiscrete([3, 4]), np.array([1, 4])),
+        (spaces.MultiDiscrete([3, 4]), np.array([1.0, 0.5])),
+        (spaces.MultiDiscrete([3, 4]), np.array([1, 1, 1])),
+        (spaces.MultiBinary(2), np.array([1, -1])),
+        (spaces.Tuple([spaces.Discrete(3), spaces.Discrete(2)]), (2, 2)),
+    ],
+)
+def test_observations_outside_the_space_are_refused(space: spaces.Space[object], seen: Any) -> None:
+    with pytest.raises(InputError, match=r"observation .* does not belong to"):
+        observations_of(space).key(seen)
+
+
+def test_a_box_among_others_is_to_be_flattened() -> None:
+    mixed = spaces.Dict({"place": spaces.Discrete(3), "speed": spaces.Box(-1, 1, (1,))})
+    with pytest.raises(InputError, match=r"Box.* is continuous; .*FlattenObservation.*give bins"):
+        observations_of(mixed)
+    observations_of(spaces.flatten_space(mixed), Bins([[0.5], [0.5], [0.5], [0.0]]))
 
 
 def test_continuous_observations_need_bins() -> None:

@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -6,7 +7,16 @@ import pytest
 import revar
 from revar.environments.opening import LONGEST, horizon_of, open_environment
 from revar.errors import InputError
+from revar.evaluation.opened import opened_for
 from tests.environments.custom import Corridor
+
+
+def failing() -> Any:
+    raise RuntimeError("no licence\nsee the manual")
+
+
+def number() -> Any:
+    return 5
 
 
 def make_corridor(length: int = 3) -> Any:
@@ -56,10 +66,20 @@ def test_blackjack_ends_by_itself() -> None:
         ("no.such.module:make", "cannot import 'no.such.module'"),
         ("tests.environments.test_opening:nothing", "has no 'nothing'"),
         ("tests.environments.test_opening:LONGEST", "is a dict, no factory"),
+        ("tests.environments.test_opening:failing", r"cannot be made \(RuntimeError: no licence\)"),
+        ("tests.environments.test_opening:number", "made a int, which is no environment"),
+        (failing, "environment 'failing' cannot be made"),
+        (number, "'number' made a int, which is no environment"),
+        (":x", "environment ':x' is not of the form 'module:name'"),
+        ("not_python:make", r"cannot import 'not_python' \(SyntaxError: "),
         (3, "env is a int; it must be a Gymnasium environment"),
     ],
 )
-def test_what_cannot_be_opened_is_named(name: Any, message: str) -> None:
+def test_what_cannot_be_opened_is_named(
+    name: Any, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "not_python.py").write_text("def make(:\n")
+    monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(InputError, match=message):
         open_environment(name)
 
@@ -67,6 +87,16 @@ def test_what_cannot_be_opened_is_named(name: Any, message: str) -> None:
 def test_options_are_checked() -> None:
     with pytest.raises(InputError, match="cannot be opened"):
         open_environment("FrozenLake-v1", {"no_such_option": 1})
+    with pytest.raises(InputError, match=r"cannot be opened \(KeyError: '9x9'\)"):
+        open_environment("FrozenLake-v1", {"map_name": "9x9"})
+    with pytest.raises(InputError, match=r"cannot be opened \(KeyError: '9x9'\)"):
+        opened_for("FrozenLake-v1", {"map_name": "9x9"}, 2)
+    with pytest.raises(InputError, match=r"cannot be opened .*no_such_option"):
+        opened_for("FrozenLake-v1", {"no_such_option": 1}, 2)
+    with pytest.raises(InputError, match=r"'make_corridor' cannot be made .*width"):
+        open_environment(make_corridor, {"width": 1})
+    with pytest.raises(InputError, match="'failing' cannot be made"):
+        opened_for(failing, None, 2)
     with pytest.raises(InputError, match="options are for environments that are opened by name"):
         open_environment(Corridor(3), {"length": 4})
 

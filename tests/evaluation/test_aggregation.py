@@ -4,10 +4,14 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import pytest
 from gymnasium import spaces
 
 import revar
 from revar import Bins
+from revar.errors import InputError
+from revar.evaluation.aggregation import AggregationCheck
+from tests.environments.custom import HALF, Corridor, Faulty
 
 
 class Drift(gymnasium.Env[Any, Any]):
@@ -36,6 +40,56 @@ def check(bins: Bins) -> Any:
 
     result = revar.evaluate(Drift(), policy, episodes=1500, horizon=12, bins=bins, seed=0)
     return revar.check_aggregation(result, Drift(), policy, episodes=1500)
+
+
+def made_up(value: float, mean: float, error: float) -> AggregationCheck:
+    return AggregationCheck(value, mean, error, 100)
+
+
+def test_without_noise_every_difference_is_bias_and_without_episodes_none() -> None:
+    assert "too coarse" in str(made_up(1.0, 5.0, 0.0))
+    assert made_up(1.0, 5.0, 0.0).deviations == -np.inf
+    assert "no sign of bias" in str(made_up(0.3, 0.1 + 0.2, 0.0))
+    assert "too few episodes to tell" in str(made_up(1.0, 5.0, np.inf))
+    result = revar.evaluate(Corridor(3), "uniform", episodes=20, horizon=9, seed=0)
+    once = revar.check_aggregation(result, Corridor(3), "uniform", episodes=1)
+    assert "too few episodes to tell" in str(once)
+
+
+class Model:
+    def predict(self, observation: Any, deterministic: bool = False) -> Any:
+        return np.array(1), None
+
+
+def test_policies_in_every_form() -> None:
+    result = revar.evaluate(Corridor(3), "uniform", episodes=20, horizon=9, seed=0)
+
+    def mean_of(policy: Any) -> float:
+        return revar.check_aggregation(result, Corridor(3), policy, episodes=30).mean_return
+
+    assert mean_of("uniform") == mean_of(np.full((3, 2), 0.5)) == mean_of(lambda seen: HALF)
+    assert mean_of(Model()) == mean_of(lambda seen: [0.0, 1.0]) != mean_of("uniform")
+    bins = Bins.uniform([0.0], [1.0], [10])
+    binned = revar.evaluate(Drift(), "uniform", episodes=20, horizon=12, bins=bins, seed=0)
+    table = np.full((10, 2), 0.5)
+    revar.check_aggregation(binned, Drift(), table, episodes=5, bins=bins)
+
+
+@pytest.mark.parametrize(
+    ("env", "policy", "sentence"),
+    [
+        (Corridor(3), lambda seen: [0.5, 0.4], "the policy at observation 0 .* sum to 0.9"),
+        (Corridor(3), lambda seen: [0.5, np.nan], "gives action 1 the probability nan"),
+        (Corridor(3), lambda seen: [1.0], "gives 1 probabilities; there are 2 actions"),
+        (Corridor(3), lambda seen: 1 / 0, "the policy raised ZeroDivisionError at observation 0"),
+        (Faulty("raise"), "uniform", "the environment raised RuntimeError in step"),
+        (Faulty("nan"), "uniform", "the environment gave the reward nan"),
+    ],
+)
+def test_faults_are_one_sentence(env: Any, policy: Any, sentence: str) -> None:
+    result = revar.evaluate(Corridor(3), "uniform", episodes=20, horizon=9, seed=0)
+    with pytest.raises(InputError, match=sentence):
+        revar.check_aggregation(result, env, policy)
 
 
 def test_fine_bins_pass_and_coarse_ones_do_not() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import revar
 from revar.errors import InputError
@@ -208,6 +209,38 @@ def test_the_figure_is_drawn(tmp_path: Any) -> None:
     axes = figure.axes[0]
     assert axes.get_xlabel() == "episodes"
     assert len(axes.lines[0].get_xdata()) == len(result.looks) == 3
+
+
+def test_the_title_fits_and_one_episode_is_a_point(tmp_path: Any) -> None:
+    prior = revar.evaluate("FrozenLake-v1", "uniform", episodes=20, seed=0).dataset
+    result = revar.evaluate("FrozenLake-v1", "uniform", episodes=5, seed=1, prior=prior)
+    figure = result.plot()
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    title = figure.axes[0].title
+    assert " ".join(title.get_text().split()) == str(result)
+    assert "rest on no data" in str(result)
+    box = title.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width
+    one = revar.evaluate("FrozenLake-v1", "uniform", episodes=1, seed=0)
+    axes = one.plot(tmp_path / "one.png").axes[0]
+    assert axes.lines[0].get_xdata() == [1]
+    assert axes.lines[0].get_ydata() == [one.value]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere/lake.png", "there is no folder"),
+        ("lake.xyz", "lake.xyz: figures are saved as one of .*png"),
+        ("", "is a folder; the figure needs a file"),
+    ],
+)
+def test_where_no_figure_can_be_saved(name: str, message: str, tmp_path: Any) -> None:
+    result = revar.evaluate("FrozenLake-v1", "uniform", episodes=5, seed=0)
+    with pytest.raises(InputError, match=message):
+        result.plot(tmp_path / name)
 
 
 def test_progress_is_reported() -> None:

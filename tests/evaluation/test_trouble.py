@@ -12,7 +12,8 @@ from gymnasium import spaces
 
 import revar
 from revar import EvaluationError
-from revar.errors import InputError
+from revar.errors import InputError, MissingExtraError
+from tests.cli.running import take_away
 from tests.collection.test_collection import same_data
 from tests.environments.custom import HALF, Corridor, Faulty
 
@@ -24,6 +25,9 @@ from tests.environments.custom import HALF, Corridor, Faulty
         ("raise", r"^episode \d+: the environment raised RuntimeError in step: the simulator"),
         ("actions", r"changed its actions from Discrete\(2\) to Discrete\(3\)"),
         ("observation", r"observation 'nowhere' does not belong to Discrete\(3\)"),
+        ("between", r"observation 1.5 does not belong to Discrete\(3\)"),
+        ("beyond", r"observation 99 does not belong to Discrete\(3\)"),
+        ("huge", r"^episode \d+: the environment gave the reward 1e\+80; its size must be"),
     ],
 )
 def test_faults_in_the_middle_keep_what_is_complete(
@@ -70,6 +74,8 @@ def late(row: Any) -> Any:
         ([1.5, -0.5], r"policy in state 2 gives action 1 the probability -0.5"),
         ([1.0], r"policy in state 2 gives probabilities of shape \(1,\); there are 2 actions"),
         ("left", "policy in state 2"),
+        (["l", "r"], "policy in state 2 gives is not an array of numbers"),
+        ([0.5, [0.5]], r"policy in state 2 gives \[0.5, \[0.5\]\], which is no row"),
     ],
 )
 def test_a_policy_that_is_wrong_somewhere(row: Any, sentence: str) -> None:
@@ -78,6 +84,26 @@ def test_a_policy_that_is_wrong_somewhere(row: Any, sentence: str) -> None:
 
     with pytest.raises(EvaluationError, match=sentence):
         revar.evaluate(Corridor(3), start_late, episodes=50, horizon=9, seed=1)
+
+
+def test_episodes_before_a_ragged_answer_are_kept() -> None:
+    class Widening(Corridor):
+        """Meets its last state in episode 5 for the first time."""
+
+        episode = -1
+
+        def reset(self, **options: Any) -> Any:
+            self.episode += 1
+            return super().reset(**options)
+
+        def step(self, action: Any) -> Any:
+            seen, reward, _, _, info = super().step(action)
+            return (2 if self.episode == 5 else seen), reward, self.episode < 5, False, info
+
+    with pytest.raises(EvaluationError, match="which is no row of probabilities") as caught:
+        revar.evaluate(Widening(), late([0.5, [0.5]]), episodes=50, horizon=9, seed=1)
+    assert caught.value.result is not None
+    assert caught.value.result.episodes == 5
 
 
 def test_a_policy_that_raises() -> None:
@@ -108,6 +134,7 @@ def test_a_policy_that_raises() -> None:
         ({"save": "nowhere/at/all.npz"}, "there is no folder"),
         ({"save": "data.csv"}, "saved as .npz or .parquet"),
         ({"resume": "missing.npz"}, "no such file"),
+        ({"prior": [1, 2]}, "prior is a list; it must be a Dataset or its file"),
     ],
 )
 def test_bad_options_are_refused_before_anything_is_played(
@@ -117,6 +144,20 @@ def test_bad_options_are_refused_before_anything_is_played(
     arguments: dict[str, Any] = {"policy": "uniform", "episodes": 5, "horizon": 9, **options}
     with pytest.raises(InputError, match=message):
         revar.evaluate(env, **arguments)
+    assert env.steps == 0
+
+
+def test_where_nothing_could_be_saved_nothing_is_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = Faulty("none")
+    folder = tmp_path / "data.npz"
+    folder.mkdir()
+    with pytest.raises(InputError, match=r"data\.npz is a folder"):
+        revar.evaluate(env, "uniform", episodes=5, horizon=9, save=folder)
+    take_away(monkeypatch, "pyarrow")
+    with pytest.raises(MissingExtraError, match="this needs pyarrow"):
+        revar.evaluate(env, "uniform", episodes=5, horizon=9, save=tmp_path / "data.parquet")
     assert env.steps == 0
 
 

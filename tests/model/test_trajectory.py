@@ -25,8 +25,8 @@ def test_successors_follow_from_the_states() -> None:
     [
         ({"states": [0, -1]}, "states at step 1 is -1"),
         ({"actions": [-2, 0]}, "actions at step 0 is -2"),
-        ({"rewards": [0.0, np.nan]}, "rewards at step 1 is nan"),
-        ({"rewards": [np.inf, 0.0]}, "rewards at step 0 is inf"),
+        ({"rewards": [0.0, np.nan]}, "rewards at step 1 is nan; it must be finite"),
+        ({"rewards": [np.inf, 0.0]}, "rewards at step 0 is inf; it must be finite"),
         ({"last_successor": -2}, "successors at step 1 is -2"),
         ({"propensities": [0.0, 1.0]}, "propensities at step 0 is 0.0"),
         ({"propensities": [1.0, 1.5]}, "propensities at step 1 is 1.5"),

@@ -3,16 +3,15 @@
 import re
 import uuid
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any, TypeAlias
 
 from revar.campaigns.definition import Definition
 from revar.campaigns.values import canonical
 from revar.collection.states import checked_row
 from revar.errors import InputError
+from revar.model.validation import checked_reward
 
 EPISODE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-LARGEST_REWARD = 1e100  # squares of rewards must stay far from the end of floating point
 
 
 @dataclass(frozen=True)
@@ -112,8 +111,6 @@ def act(definition: Definition, episode: str, step: int, state: Any, probabiliti
 
 def reward(episode: str, step: int, amount: Any, next_state: Any) -> Reward:
     """The command to report an outcome."""
-    number = float(amount)
-    if not isfinite(number) or abs(number) > LARGEST_REWARD:
-        raise InputError(f"the reward is {number}; it must be finite, at most {LARGEST_REWARD:g}")
+    number = checked_reward(float(amount), "the reward is")
     following = None if next_state is None else canonical(next_state, "next_state")
     return Reward(episode, step, number, following)

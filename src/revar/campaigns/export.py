@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -94,7 +94,8 @@ def dataset_of(
         for episode in episodes_of(definition, events)
         if episode.complete or partial
     ]
-    return Dataset.of(trajectories, tuple(label(state) for state in numbers))
+    dataset = Dataset.of(trajectories, tuple(label(state) for state in numbers))
+    return replace(dataset, action_count=definition.actions)
 
 
 def label(state: bytes) -> Hashable:

@@ -14,11 +14,11 @@ from revar.cli.inputs import (
     look_in_this_folder,
     named_values,
 )
+from revar.errors import INTERRUPTED
 
 if TYPE_CHECKING:
     from revar.evaluation.result import EvaluationResult
 
-INTERRUPTED = 130  # the exit code of a program that was stopped by Ctrl-C
 EPISODES = 1000
 
 
@@ -88,6 +88,10 @@ def evaluate(
     if output is not None and Path(output).exists():
         raise InputError(f"{output} exists; go on from it with --resume, or name another file")
     options = named_values(env_options)
+    if figure is not None:
+        from revar.evaluation.plot import checked_figure_path
+
+        checked_figure_path(figure)
     stopped: revar.EvaluationError | None = None
     try:
         found = revar.evaluate(
@@ -120,9 +124,9 @@ def evaluate(
     if not found.complete and saved is None:
         saved = _unused_name(environment, found.seed)
         found.save(saved)
+    click.echo(_json(found) if as_json else _text(found, saved))
     if figure is not None:
         found.plot(figure)
-    click.echo(_json(found) if as_json else _text(found, saved))
     if stopped is not None:
         raise stopped
     if not found.complete:

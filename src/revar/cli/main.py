@@ -1,6 +1,7 @@
 """The `revar` command: its subcommands, and how errors reach a person."""
 
 import sys
+from typing import Any
 
 import click
 
@@ -14,10 +15,22 @@ from revar.cli.list import list_ids
 from revar.cli.report import report
 from revar.cli.reproduce import reproduce
 from revar.cli.serve import serve
-from revar.errors import InputError, MissingExtraError, RefusedError
+from revar.errors import INTERRUPTED, InputError, MissingExtraError, RefusedError
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """Ctrl-C that no command heard ends in a line and the exit code of an interrupt."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            ctx.exit(INTERRUPTED)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="revar")
 def revar() -> None:
     """Collect data so that a policy's value is known with the smallest error.

@@ -67,6 +67,7 @@ class Collection:
         self.statistics = VisitStatistics(0, self.actions)
         self.finished = 0  # episodes finished here
         self.prior_episodes = 0
+        self.first_label: tuple[int, ...] | None = None  # of datasets, where it is known
         self._standing: StandingPlan | None = None
         self._log = EpisodeLog() if keep_episodes else None
         self._rows_without_data: dict[bytes, FloatArray] = {}
@@ -107,6 +108,11 @@ class Collection:
 
     def absorb(self, dataset: Dataset, policy: Policy) -> None:
         """Learn from episodes collected elsewhere, under any behavior; they spend no budget."""
+        if dataset.actions.max(initial=-1) >= self.actions:
+            raise InputError(
+                f"the earlier episodes have action {dataset.actions.max()}; there are "
+                f"{self.actions} actions"
+            )
         numbers = np.array(
             [self.states.number(_key(dataset, i)) for i in range(dataset.states_seen)],
             dtype=np.int64,
@@ -167,7 +173,11 @@ class Collection:
         """The finished episodes by number, with the states' keys as labels."""
         if self._log is None:
             raise InputError("this collection keeps statistics only (keep_episodes=False)")
-        return self._log.dataset(self.states.keys)
+        return replace(
+            self._log.dataset(self.states.keys),
+            action_count=self.actions,
+            first_label=self.first_label,
+        )
 
     def estimate(self, confidence: float = 0.95) -> Estimate:
         """The target policy's value by certainty equivalence, from every step so far."""

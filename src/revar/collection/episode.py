@@ -1,7 +1,6 @@
 """One episode of a collection, step by step: act, observe, finish."""
 
 from collections.abc import Hashable
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from revar.engine.standing import StandingPlan
 from revar.errors import InputError
 from revar.model.trajectory import ENDED
+from revar.model.validation import LARGEST_REWARD, checked_reward
 
 if TYPE_CHECKING:
     from revar.collection.collection import Collection
@@ -95,11 +95,9 @@ class Episode:
         collection = self._collection
         if self._action is None or self._state is None:
             raise InputError(f"episode {self.number} has taken no action that can be observed")
-        if not isfinite(reward):
-            raise InputError(
-                f"the reward of action {self._action} in state "
-                f"{collection.states[self._state]!r} is {reward}; it must be finite"
-            )
+        if not abs(reward) <= LARGEST_REWARD:  # true of NaN, too
+            state = collection.states[self._state]
+            checked_reward(reward, f"the reward of action {self._action} in state {state!r} is")
         successor = ENDED if next_state is None else collection.states.number(next_state)
         collection.record(self._state, self._action, reward, successor, not self.rewards)
         self.states.append(self._state)

@@ -7,7 +7,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
-from revar.model.validation import SUM_TOLERANCE
+from revar.model.validation import SUM_TOLERANCE, as_floats
 
 
 class States:
@@ -95,7 +95,7 @@ class States:
 
     def _checked(self, number: int, probabilities: Any) -> FloatArray:
         name = f"the target policy in state {self._keys[number]!r}"
-        row = np.atleast_1d(np.asarray(probabilities))
+        row = np.atleast_1d(as_floats(probabilities, f"what {name} gives"))
         if row.shape != (self.actions,):
             raise InputError(
                 f"{name} gives probabilities of shape {np.shape(probabilities)}; there are "
@@ -106,7 +106,7 @@ class States:
 
 def checked_row(row: Any, name: str) -> FloatArray:
     """Probabilities of one state's actions, [A]: finite, not negative, with the sum 1."""
-    numbers = np.asarray(row, dtype=np.float64)
+    numbers = as_floats(row, f"what {name} gives")
     for action, number in enumerate(numbers.tolist()):
         if not np.isfinite(number) or number < 0.0:
             raise InputError(f"{name} gives action {action} the probability {number:g}")

@@ -32,6 +32,8 @@ def save_dataset(
         "format": FORMAT,
         "version": str(VERSION),
         "labels": labels_to_json(dataset.labels),
+        "action_count": msgspec.json.encode(dataset.action_count).decode(),
+        "first_label": msgspec.json.encode(dataset.first_label).decode(),
         "conditions": msgspec.json.encode(conditions).decode(),
     }
     if not target.parent.is_dir():
@@ -48,6 +50,15 @@ def save_dataset(
 def load_dataset(path: str | Path) -> Dataset:
     """Read a dataset written by `save_dataset`, checking it like any other input."""
     return load_collected(path)[0]
+
+
+def dataset_of(source: Any, name: str) -> Dataset:
+    """A dataset that is given as it is or as its file."""
+    if isinstance(source, Dataset):
+        return source
+    if isinstance(source, str | Path):
+        return load_dataset(source)
+    raise InputError(f"{name} is a {type(source).__name__}; it must be a Dataset or its file")
 
 
 def append_dataset(dataset: Dataset, path: str | Path) -> Dataset:
@@ -74,7 +85,16 @@ def load_collected(path: str | Path) -> tuple[Dataset, Conditions | None]:
     try:
         arrays: dict[str, Any] = {name: np.ascontiguousarray(content[name]) for name in STEPS}
         start = np.asarray(content["start"], dtype=np.int64)
-        dataset = Dataset(start=start, labels=labels_from_json(notes["labels"]), **arrays)
+        # Files written before these were known do not have them.
+        actions = msgspec.json.decode(notes.get("action_count", "null"), type=int | None)
+        first = msgspec.json.decode(notes.get("first_label", "null"), type=tuple[int, ...] | None)
+        dataset = Dataset(
+            start=start,
+            labels=labels_from_json(notes["labels"]),
+            action_count=actions,
+            first_label=first,
+            **arrays,
+        )
         conditions = msgspec.json.decode(notes["conditions"], type=Conditions | None)
     except KeyError as error:
         raise InputError(f"{path} is incomplete: it has no {error}") from None

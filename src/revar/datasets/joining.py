@@ -1,11 +1,15 @@
 """Two datasets as one: episodes one after the other, equal states under one number."""
 
 from collections.abc import Hashable
+from typing import TypeVar
 
 import numpy as np
 
+from revar.errors import InputError
 from revar.model.arrays import IntArray
 from revar.model.trajectory import ENDED, Dataset
+
+Known = TypeVar("Known")
 
 
 def joined(first: Dataset, second: Dataset) -> Dataset:
@@ -28,7 +32,18 @@ def joined(first: Dataset, second: Dataset) -> Dataset:
         np.concatenate([first.successors, successors]),
         np.concatenate([first.propensities, second.propensities]),
         labels,
+        _common(first.action_count, second.action_count, "actions"),
+        _common(first.first_label, second.first_label, "as least labels"),
     )
+
+
+def _common(one: Known | None, other: Known | None, what: str) -> Known | None:
+    """What both know; nothing is known of both where one does not know it."""
+    if one is None or other is None:
+        return None
+    if one != other:
+        raise InputError(f"datasets that are joined have {one} and {other} {what}")
+    return one
 
 
 def _labels(dataset: Dataset) -> tuple[Hashable, ...]:

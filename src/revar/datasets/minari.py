@@ -1,12 +1,14 @@
 """Minari: datasets written in its HDF5 form, and read as prior data."""
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from revar.environments.bins import Bins
 from revar.environments.observations import Observations, observations_of
+from revar.environments.opening import open_environment
 from revar.errors import InputError, require_extra
 from revar.model.trajectory import ENDED, Dataset, Trajectory
 
@@ -18,14 +20,33 @@ def to_minari(
 ) -> Any:
     """Write the episodes as a local Minari dataset, e.g. "lake/flow-v0"; returns it.
 
-    `env` gives the spaces; `about` goes to Minari (author, description, ...). Propensities stand
-    in the infos. What was observed after the end is not known: the last observation is repeated.
+    `env`, an environment or its name, gives the spaces; `about` goes to Minari (author,
+    description, ...). Propensities stand in the infos. What was observed after the end is
+    not known: the last observation is repeated.
     """
     minari = require_extra("minari", "minari")
     buffers = require_extra("minari.data_collector.episode_buffer", "minari")
     require_extra("h5py", "minari")
+    opened = open_environment(env)
+    try:
+        return _written(minari, buffers, dataset, dataset_id, opened, bins, about)
+    finally:
+        if opened is not env:
+            opened.close()
+
+
+def _written(
+    minari: Any,
+    buffers: Any,
+    dataset: Dataset,
+    dataset_id: str,
+    env: Any,
+    bins: Bins | None,
+    about: dict[str, Any],
+) -> Any:
     observations = observations_of(env.observation_space, bins)
-    first = int(env.action_space.start)
+    first = _first_action(env.action_space, dataset, "the environment")
+    _check_labels(observations, dataset)
     episodes = []
     for number, trajectory in enumerate(dataset):
         met = [*trajectory.states.tolist(), int(trajectory.successors[-1])]
@@ -68,12 +89,13 @@ def from_minari(source: Any, *, bins: Bins | None = None) -> Dataset:
     Actions without a stored propensity have none: enough for certainty equivalence.
     """
     minari = require_extra("minari", "minari")
-    spaces = require_extra("gymnasium.spaces", "gym")
-    stored = minari.load_dataset(source) if isinstance(source, str) else source
-    if not isinstance(stored.action_space, spaces.Discrete):
-        raise InputError(f"actions of the dataset are {stored.action_space}; they must be Discrete")
+    try:
+        stored = minari.load_dataset(source) if isinstance(source, str) else source
+    except (OSError, ValueError) as error:
+        text = str(error).strip().partition("\n")[0]
+        raise InputError(f"Minari cannot load dataset {source!r}: {text}") from error
     observations = observations_of(stored.observation_space, bins)
-    first = int(stored.action_space.start)
+    first = _first_action(stored.action_space, None, "the dataset")
     numbers: dict[Any, int] = {}
     trajectories = []
     for episode in stored.iterate_episodes():
@@ -92,7 +114,26 @@ def from_minari(source: Any, *, bins: Bins | None = None) -> Dataset:
                 propensities=None if chances is None else np.asarray(chances)[1:],
             )
         )
-    return Dataset.of(trajectories, tuple(numbers))
+    return replace(
+        Dataset.of(trajectories, tuple(numbers)),
+        action_count=int(stored.action_space.n),
+        first_label=observations.first,
+    )
+
+
+def _first_action(space: Any, dataset: Dataset | None, whose: str) -> int:
+    spaces = require_extra("gymnasium.spaces", "gym")
+    if not isinstance(space, spaces.Discrete):
+        raise InputError(f"actions of {whose} are {space}; they must be Discrete")
+    if dataset is not None and dataset.actions.max(initial=-1) >= space.n:
+        raise InputError(f"the dataset has action {dataset.actions.max()}, {whose} {space}")
+    return int(space.start)
+
+
+def _check_labels(observations: Observations, dataset: Dataset) -> None:
+    """Every state must be one of the environment's."""
+    for state in range(dataset.states_seen):
+        observations.place(state if dataset.labels is None else dataset.labels[state])
 
 
 def _stacked(space: Any, observations: Observations, dataset: Dataset, met: list[int]) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,29 @@ class Observations:
     observation: Callable[[Any], Any]
     shape: tuple[int, ...]
     first: tuple[int, ...]
+    space: str  # what messages call it
 
     def place(self, key: Any) -> tuple[int, ...]:
-        """The state's index in a table of this shape."""
-        parts = key if isinstance(key, tuple) else (key,)
-        return tuple(
-            int(part) - first for part, first in zip(_flat(parts), self.first, strict=True)
-        )
+        """The state's index in a table of this shape; a state of another space is refused."""
+        found = place_of(key, self.first)
+        if found is None or any(
+            index >= size for index, size in zip(found, self.shape, strict=True)
+        ):
+            raise InputError(f"state {key!r} is none of {self.space}")
+        return found
+
+
+def place_of(key: Any, first: tuple[int, ...] | None = None) -> tuple[int, ...] | None:
+    """A state's index in a table, part by part; None where it has no place in one.
+
+    `first` is the least value of each part; where it is not known, parts are taken as they are.
+    """
+    parts = _flat(key if isinstance(key, tuple) else (key,))
+    least = (0,) * len(parts) if first is None else first
+    if len(parts) != len(least) or not all(isinstance(part, Integral) for part in parts):
+        return None
+    found = tuple(int(part) - start for part, start in zip(parts, least, strict=True))
+    return None if min(found, default=0) < 0 else found
 
 
 def observations_of(space: Any, bins: Bins | None = None) -> Observations:
@@ -46,22 +63,23 @@ def observations_of(space: Any, bins: Bins | None = None) -> Observations:
         def centre(key: Any) -> Any:
             return bins.centre(key).reshape(space.shape).astype(space.dtype)
 
-        return Observations(bins.state, centre, bins.counts, (0,) * size)
+        return Observations(bins.state, centre, bins.counts, (0,) * size, f"the bins of {space}")
     if isinstance(space, spaces.Discrete):
-        return Observations(int, _itself, (int(space.n),), (int(space.start),))
+        return _of_number(space)
     if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
         return _of_array(space, spaces)
     if isinstance(space, spaces.Tuple):
-        parts = [observations_of(part) for part in space.spaces]
+        parts = [_part_of(part, space, spaces) for part in space.spaces]
         return Observations(
             lambda seen: tuple(part.key(value) for part, value in zip(parts, seen, strict=True)),
             lambda key: tuple(
                 part.observation(value) for part, value in zip(parts, key, strict=True)
             ),
             *_joined(parts),
+            str(space),
         )
     if isinstance(space, spaces.Dict):
-        named = {name: observations_of(part) for name, part in space.spaces.items()}
+        named = {name: _part_of(part, space, spaces) for name, part in space.spaces.items()}
         return Observations(
             lambda seen: tuple(part.key(seen[name]) for name, part in named.items()),
             lambda key: {
@@ -69,6 +87,7 @@ def observations_of(space: Any, bins: Bins | None = None) -> Observations:
                 for (name, part), value in zip(named.items(), key, strict=True)
             },
             *_joined(list(named.values())),
+            str(space),
         )
     if isinstance(space, spaces.Box):
         raise InputError(
@@ -81,20 +100,64 @@ def observations_of(space: Any, bins: Bins | None = None) -> Observations:
     )
 
 
+def _part_of(part: Any, whole: Any, spaces: Any) -> Observations:
+    if isinstance(part, spaces.Box):
+        raise InputError(
+            f"observations are {whole}, of which {part} is continuous; wrap the environment in "
+            f"gymnasium.wrappers.FlattenObservation, which makes them one Box, and give bins"
+        )
+    return observations_of(part)
+
+
+def _of_number(space: Any) -> Observations:
+    first, end = int(space.start), int(space.start) + int(space.n)
+
+    def key(seen: Any) -> Hashable:
+        try:
+            number = int(seen)
+        except (TypeError, ValueError, OverflowError):
+            raise _outside(seen, space) from None
+        if not first <= number < end or number != seen:
+            raise _outside(seen, space)
+        return number
+
+    return Observations(key, _itself, (end - first,), (first,), str(space))
+
+
 def _of_array(space: Any, spaces: Any) -> Observations:
     binary = isinstance(space, spaces.MultiBinary)
     sizes = np.full(space.shape, 2) if binary else space.nvec
     first = np.zeros(space.shape, dtype=int) if binary else space.start
 
+    least, end = np.ravel(first), np.ravel(first) + np.ravel(sizes)
+    known: set[Hashable] = set()  # to check each state once only
+
     def key(seen: Any) -> Hashable:
-        return tuple(np.ravel(seen).tolist())
+        numbers = np.ravel(seen)
+        state = tuple(numbers.tolist())
+        if state not in known:
+            if numbers.shape != end.shape or numbers.dtype.kind not in "biuf":
+                raise _outside(seen, space)
+            if not np.all((numbers >= least) & (numbers < end) & (numbers % 1 == 0)):
+                raise _outside(seen, space)
+            state = tuple(map(int, state))
+            known.add(state)
+        return state
 
     def observation(state: Any) -> Any:
         return np.array(state, dtype=space.dtype).reshape(space.shape)
 
     return Observations(
-        key, observation, tuple(np.ravel(sizes).tolist()), tuple(np.ravel(first).tolist())
+        key,
+        observation,
+        tuple(np.ravel(sizes).tolist()),
+        tuple(np.ravel(first).tolist()),
+        str(space),
     )
+
+
+def _outside(seen: Any, space: Any) -> InputError:
+    return InputError(f"observation {seen!r} does not belong to {space}")
 
 
 def _joined(parts: list[Observations]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -4,7 +4,7 @@ import importlib
 from typing import Any
 
 from revar.environments.models import to_gymnasium
-from revar.errors import InputError, require_extra
+from revar.errors import InputError, MissingExtraError, require_extra
 from revar.model.mdp import TabularMDP
 from revar.model.validation import checked_horizon
 from revar.problems import Problem, find_problem, problems
@@ -29,7 +29,7 @@ def open_environment(env: Any, options: dict[str, Any] | None = None) -> Any:
             raise InputError("options are for environments that are opened by name")
         return env
     if callable(env):
-        return env(**(options or {}))
+        return _made(env, getattr(env, "__name__", type(env).__name__), options or {})
     raise InputError(
         f"env is a {type(env).__name__}; it must be a Gymnasium environment or its id, "
         f"'module:factory', a function that makes one, a built-in problem or a TabularMDP"
@@ -73,10 +73,14 @@ def _time_limit(env: Any) -> int | None:
 def named_object(path: str, what: str) -> Any:
     """What 'module:name' stands for."""
     module_name, _, name = path.partition(":")
+    if not module_name or not name:
+        raise InputError(f"{what} {path!r} is not of the form 'module:name'")
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise InputError(f"{what} {path!r}: cannot import {module_name!r} ({error})") from error
+    except Exception as error:  # a module may raise whatever it likes while it is imported
+        raise InputError(
+            f"{what} {path!r}: cannot import {module_name!r} ({_named(error)})"
+        ) from error
     if not hasattr(module, name):
         raise InputError(f"{what} {path!r}: module {module_name!r} has no {name!r}")
     return getattr(module, name)
@@ -89,13 +93,35 @@ def _by_name(name: str, options: dict[str, Any]) -> Any:
         made = named_object(name, "environment")
         if not callable(made):
             raise InputError(f"environment {name!r} is a {type(made).__name__}, no factory")
-        return made(**options)
+        return _made(made, name, options)
     try:
         return gymnasium.make(name, **options)
-    except (gymnasium.error.Error, TypeError, ModuleNotFoundError) as error:
-        known = ", ".join(problems.ids())
-        text = str(error).strip().partition("\n")[0]
-        raise InputError(
-            f"environment {name!r} cannot be opened ({text}); besides Gymnasium ids and "
-            f"'module:factory' there are the built-in problems {known}"
-        ) from error
+    except Exception as error:
+        raise refused_opening(name, error) from error
+
+
+def refused_opening(name: str, error: Exception) -> InputError:
+    """The sentence about an environment that cannot be made by its name."""
+    known = ", ".join(problems.ids())
+    return InputError(
+        f"environment {name!r} cannot be opened ({_named(error)}); besides Gymnasium ids and "
+        f"'module:factory' there are the built-in problems {known}"
+    )
+
+
+def _made(factory: Any, name: str, options: dict[str, Any]) -> Any:
+    try:
+        env = factory(**options)
+    except (InputError, MissingExtraError):
+        raise
+    except Exception as error:
+        raise InputError(f"environment {name!r} cannot be made ({_named(error)})") from error
+    if not is_environment(env):
+        raise InputError(f"{name!r} made a {type(env).__name__}, which is no environment")
+    return env
+
+
+def _named(error: Exception) -> str:
+    """An error of foreign code in a line."""
+    text = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

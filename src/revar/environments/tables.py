@@ -11,19 +11,31 @@ from revar.model.mdp import TabularMDP
 
 
 def from_gymnasium(
-    env: Any, *, horizon: int | None = None, discount: float = 1.0, initial: Any = None
+    env: Any,
+    *,
+    horizon: int | None = None,
+    discount: float = 1.0,
+    initial: Any = None,
+    env_options: dict[str, Any] | None = None,
 ) -> TabularMDP:
     """The model of an environment that has a transition table `P`, as FrozenLake and Taxi do.
 
     P[s][a] lists (probability, successor, reward, terminated); entries of one successor are
     summed, and whatever terminates becomes the end of the episode. The horizon is the time limit
     unless given, and the first state's distribution `initial_state_distrib` unless given.
+    `env_options` are for opening an environment that is given by name.
     """
-    env = open_environment(env)
+    env = open_environment(env, env_options)
     base = getattr(env, "unwrapped", env)
     table = getattr(base, "P", None)
     if not isinstance(table, dict):
         raise InputError(f"{type(base).__name__} has no transition table P; evaluate it instead")
+    if getattr(base, "fickle_passenger", False):
+        # Taxi's step changes the destination by itself, once an episode.
+        raise InputError(
+            f"{type(base).__name__} has a fickle passenger, of whom its transition table P does "
+            f"not know; evaluate it instead"
+        )
     start = getattr(base, "initial_state_distrib", None) if initial is None else initial
     if start is None:
         raise InputError(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from revar.datasets.files import load_dataset
+from revar.datasets.files import dataset_of
 from revar.environments.bins import Bins
 from revar.errors import InputError
 from revar.estimators.comparison import costly_model, first_state_variance
@@ -20,6 +20,7 @@ from revar.model.mdp import TabularMDP
 from revar.model.statistics import Observed
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
+from revar.model.validation import checked_confidence
 from revar.theory.costs import estimation_variance
 from revar.theory.flow import optimal_flow
 
@@ -98,12 +99,13 @@ def advise(
     """
     if not half_width > 0:
         raise InputError(f"half_width is {half_width}; it must be positive")
+    checked_confidence(confidence)
     if isinstance(env_or_dataset, Dataset) or _is_file(env_or_dataset):
-        data = env_or_dataset
-        data = load_dataset(data) if isinstance(data, str | Path) else data
+        data = dataset_of(env_or_dataset, "dataset")
         if horizon is None:
             raise InputError("advice from stored data needs a horizon")
-        collection = folded(data, policy, horizon, 1.0 if discount is None else discount, env, bins)
+        share = 1.0 if discount is None else discount
+        collection = folded(data, policy, horizon, share, env, bins, env_options)
         task, statistics = collection.task, collection.statistics
         unvisited = collection.estimate().unvisited_probability
     else:

@@ -1,17 +1,22 @@
 """Whether states that lump observations together can be trusted: the mean return as a witness."""
 
 from dataclasses import dataclass
-from math import sqrt
+from math import copysign, inf, isclose, isfinite, sqrt
 from typing import Any
 
 import numpy as np
 
+from revar.collection.states import checked_row
+from revar.environments.bins import Bins
+from revar.environments.observations import observations_of
 from revar.environments.opening import open_environment
 from revar.errors import InputError
-from revar.evaluation.policies import ObservationPolicy
+from revar.evaluation.faults import answer_of, blamed, reward_number
+from revar.evaluation.opened import action_count
+from revar.evaluation.policies import ObservationPolicy, TargetPolicy, named_policy
 from revar.evaluation.result import EvaluationResult
 from revar.model.arrays import FloatArray
-from revar.model.validation import checked_count
+from revar.model.validation import checked_count, checked_whole
 
 
 @dataclass(frozen=True)
@@ -31,11 +36,17 @@ class AggregationCheck:
     @property
     def deviations(self) -> float:
         """The difference in standard errors; beyond 3 it is no accident."""
-        return self.difference / self.standard_error if self.standard_error > 0 else 0.0
+        if self.standard_error > 0:
+            return self.difference / self.standard_error
+        # Without any noise the two are the same but for rounding, or there is no accident.
+        same = isclose(self.value, self.mean_return, rel_tol=1e-9, abs_tol=1e-12)
+        return 0.0 if same else copysign(inf, self.difference)
 
     def __str__(self) -> str:
         verdict = "no sign of bias"
-        if abs(self.deviations) > 3:
+        if not isfinite(self.standard_error):
+            verdict = "too few episodes to tell"
+        elif abs(self.deviations) > 3:
             verdict = "the states are too coarse for this policy: the estimate is biased"
         return (
             f"estimate {self.value:.4g}, mean return {self.mean_return:.4g} of {self.episodes} "
@@ -47,27 +58,29 @@ class AggregationCheck:
 def check_aggregation(
     result: EvaluationResult,
     env: Any,
-    policy: ObservationPolicy,
+    policy: Any,
     *,
     episodes: int = 200,
     seed: int = 0,
+    bins: Bins | None = None,
     env_options: dict[str, Any] | None = None,
 ) -> AggregationCheck:
     """Play the policy itself, on raw observations, and compare its mean return with the estimate.
 
     The mean return needs no states and cannot be biased by them. The check sees both effects of
-    bins: that the policy acts by their centres, and that what follows is not Markov.
+    bins: that the policy acts by their centres, and that what follows is not Markov. `policy` is
+    given as in `evaluate`; an array over binned observations needs the `bins`.
     """
-    if not callable(policy):
-        raise InputError("the check needs the policy as a function of the observation")
-    returns = _returns(
-        open_environment(env, env_options),
-        policy,
-        result.task.horizon,
-        result.task.discount,
-        checked_count(episodes, "episodes"),
-        seed,
-    )
+    count, first = checked_count(episodes, "episodes"), checked_whole(seed, "seed")
+    opened = open_environment(env, env_options)
+    try:
+        if hasattr(opened, "num_envs"):
+            raise InputError("the check plays a single environment, not a vector of them")
+        asked = _by_observation(opened, policy, bins)
+        returns = _returns(opened, asked, result.task.horizon, result.task.discount, count, first)
+    finally:
+        if opened is not env:
+            opened.close()
     error = float(returns.std(ddof=1)) / sqrt(returns.size) if returns.size > 1 else np.inf
     return AggregationCheck(
         result.value,
@@ -77,6 +90,25 @@ def check_aggregation(
     )
 
 
+def _by_observation(env: Any, policy: Any, bins: Bins | None) -> ObservationPolicy:
+    """The policy as a function of the raw observation, whose answers are checked."""
+    actions = action_count(env)
+    found = named_policy(policy, actions)
+    if not callable(found):
+        observations = observations_of(env.observation_space, bins)
+        table = TargetPolicy(found, observations, actions)
+        found = lambda observation: table(observations.key(observation))  # noqa: E731
+
+    def ask(observation: Any) -> FloatArray:
+        name = f"the policy at observation {observation!r}"
+        row = checked_row(np.atleast_1d(answer_of(found, observation)), name)
+        if row.shape != (actions,):
+            raise InputError(f"{name} gives {row.size} probabilities; there are {actions} actions")
+        return row
+
+    return ask
+
+
 def _returns(
     env: Any, policy: ObservationPolicy, horizon: int, discount: float, episodes: int, seed: int
 ) -> FloatArray:
@@ -84,12 +116,18 @@ def _returns(
     returns = np.zeros(episodes)
     first = int(env.action_space.start)
     for episode in range(episodes):
-        observation, _ = env.reset(seed=seed) if episode == 0 else env.reset()
+        try:
+            observation, _ = env.reset(seed=seed) if episode == 0 else env.reset()
+        except Exception as error:
+            raise blamed(error, "reset") from error
         for step in range(horizon):
-            row = np.asarray(policy(observation), dtype=np.float64)
-            action = int(rng.choice(row.size, p=row / row.sum()))
-            observation, reward, terminated, truncated, _ = env.step(action + first)
-            returns[episode] += discount**step * float(reward)
+            row = policy(observation)
+            action = int(rng.choice(row.size, p=row / row.sum()))  # the sum is 1 but for rounding
+            try:
+                observation, reward, terminated, truncated, _ = env.step(action + first)
+            except Exception as error:
+                raise blamed(error, "step") from error
+            returns[episode] += discount**step * reward_number(reward)
             if terminated or truncated:
                 break
     return returns

@@ -6,10 +6,10 @@ from typing import Any
 
 from revar.collection import Collection
 from revar.datasets.conditions import Conditions
-from revar.datasets.files import load_collected, load_dataset
+from revar.datasets.files import dataset_of, load_collected
 from revar.environments.bins import Bins
 from revar.environments.observations import observations_of
-from revar.errors import InputError
+from revar.errors import InputError, require_extra
 from revar.evaluation.interrupts import Interrupt, listening
 from revar.evaluation.looks import look_times, quantile
 from revar.evaluation.opened import (
@@ -27,7 +27,7 @@ from revar.evaluation.run import Progress, Run
 from revar.evaluation.workers.player import CrewPlayer
 from revar.evaluation.workers.staff import staff_of
 from revar.model.trajectory import Dataset
-from revar.model.validation import checked_count, checked_episodes
+from revar.model.validation import checked_confidence, checked_count, checked_episodes
 from revar.progress import progress_bar
 from revar.strategies.strategy import Strategy, find_strategy
 
@@ -86,7 +86,7 @@ def evaluate(
         seed = earlier.seed if seed is None else seed
         workers = earlier.workers if workers is None else workers
         batch = earlier.batch if batch is None else batch
-    before = load_dataset(prior) if isinstance(prior, str | Path) else prior
+    before = None if prior is None else dataset_of(prior, "prior")
     side_by_side = checked_count(environments, "environments")
     staff = staff_of(env, workers, engine, batch, address, budget, side_by_side)
     opened = opened_for(env, env_options, side_by_side)
@@ -102,6 +102,7 @@ def evaluate(
         )
         chosen_policy = own_policy(env, env_options) if policy is None else policy
         target = target_for(opened, chosen_policy, bins)
+        collection.first_label = target.first_label
         with listening() as interrupt:
             if before is not None:
                 collection.absorb(before, target)
@@ -162,8 +163,7 @@ def _player(
 def _check_goal(half_width: float | None, confidence: float) -> None:
     if half_width is not None and not half_width > 0:
         raise InputError(f"half_width is {half_width}; it must be positive")
-    if not 0.0 < confidence < 1.0:
-        raise InputError(f"confidence is {confidence}; it must lie between 0 and 1")
+    checked_confidence(confidence)
 
 
 def _path_to_write(save: str | Path | None, resume: str | Path | None) -> Path | None:
@@ -176,6 +176,10 @@ def _path_to_write(save: str | Path | None, resume: str | Path | None) -> Path |
         raise InputError(f"{path}: datasets are saved as .npz or .parquet")
     if not target.parent.is_dir():
         raise InputError(f"{path}: there is no folder {target.parent}")
+    if target.is_dir():
+        raise InputError(f"{path} is a folder; the episodes need a file")
+    if target.suffix == ".parquet":
+        require_extra("pyarrow.parquet", "parquet")
     if target.exists() and (resume is None or not target.samefile(resume)):
         raise InputError(f"{path} exists; resume from it, or name another file")
     return target

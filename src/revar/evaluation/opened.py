@@ -4,7 +4,12 @@ from typing import Any
 
 from revar.environments.bins import Bins
 from revar.environments.observations import observations_of
-from revar.environments.opening import horizon_of, is_environment, open_environment
+from revar.environments.opening import (
+    horizon_of,
+    is_environment,
+    open_environment,
+    refused_opening,
+)
 from revar.errors import InputError, require_extra
 from revar.evaluation.policies import TargetPolicy
 from revar.model.mdp import TabularMDP
@@ -38,9 +43,12 @@ def opened_for(env: Any, options: dict[str, Any] | None, environments: int) -> A
         return open_environment(env, options)
     gymnasium = require_extra("gymnasium", "gym")
     if isinstance(env, str) and env in gymnasium.registry:
-        return gymnasium.make_vec(
-            env, num_envs=environments, vectorization_mode="sync", **(options or {})
-        )
+        try:
+            return gymnasium.make_vec(
+                env, num_envs=environments, vectorization_mode="sync", **(options or {})
+            )
+        except Exception as error:
+            raise refused_opening(env, error) from error
     if is_environment(env):
         raise InputError("several environments are made from an id, a factory or a model")
     return gymnasium.vector.SyncVectorEnv(

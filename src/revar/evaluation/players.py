@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,8 @@ import numpy as np
 from revar.collection import Collection, Episode
 from revar.environments.observations import Observations
 from revar.errors import InputError, require_extra
+from revar.evaluation.faults import blamed as _blamed
+from revar.evaluation.faults import reward_number as _number
 from revar.evaluation.interrupts import Interrupt
 from revar.model.trajectory import Dataset
 
@@ -226,21 +227,6 @@ def _known(generators: tuple[str, ...] | None) -> tuple[str, ...]:
             "give the file as prior instead"
         )
     return generators
-
-
-def _blamed(error: Exception, call: str) -> InputError:
-    text = str(error).strip().partition("\n")[0]
-    return InputError(f"the environment raised {type(error).__name__} in {call}: {text}")
-
-
-def _number(reward: Any) -> float:
-    try:
-        number = float(reward)
-    except (TypeError, ValueError):
-        raise InputError(f"the environment gave the reward {reward!r}, not a number") from None
-    if not isfinite(number):
-        raise InputError(f"the environment gave the reward {number}; it must be finite")
-    return number
 
 
 def _stream(env: Any) -> Any:

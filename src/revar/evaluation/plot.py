@@ -1,17 +1,38 @@
 """The figure of an evaluation: the interval as it shrank, beside that of on-policy."""
 
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revar.errors import require_extra
+from revar.errors import InputError, require_extra
 
 if TYPE_CHECKING:
     from revar.evaluation.result import EvaluationResult
 
 # Okabe and Ito's colours, which those who see no red or green can tell apart.
 BLUE, ORANGE = "#0072B2", "#D55E00"
+TITLE_WIDTH = 75  # characters that fit on a line of the title
+
+
+def checked_figure_path(path: Any) -> Path:
+    """Where a figure can be saved, or a sentence that says why it cannot."""
+    require_extra("matplotlib", "plots")
+    from matplotlib.figure import Figure  # noqa: PLC0415 - an extra; no global state
+
+    try:
+        target = Path(path)
+    except TypeError:
+        raise InputError(f"a figure is saved to a path, not to {path!r}") from None
+    known = sorted(Figure().canvas.get_supported_filetypes())
+    if target.suffix and target.suffix[1:].lower() not in known:
+        raise InputError(f"{path}: figures are saved as one of {', '.join(known)}")
+    if not target.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {target.parent}")
+    if target.is_dir():
+        raise InputError(f"{path} is a folder; the figure needs a file")
+    return target
 
 
 def plot_result(result: "EvaluationResult", path: Any = None) -> Any:
@@ -19,19 +40,22 @@ def plot_result(result: "EvaluationResult", path: Any = None) -> Any:
     require_extra("matplotlib", "plots")
     from matplotlib.figure import Figure  # noqa: PLC0415 - an extra; no global state
 
+    target = None if path is None else checked_figure_path(path)
     figure = Figure(figsize=(7.0, 4.2), layout="constrained")
     axes = figure.subplots()
     looks = [look for look in result.looks if np.isfinite(look.standard_error)]
+    if not looks:
+        _mark_value(axes, result)
     episodes = np.array([look.episodes for look in looks], dtype=float)
     values = np.array([look.value for look in looks])
     reach = result.quantile * np.array([look.standard_error for look in looks])
     level = f"{result.confidence:.0%}"
-    axes.set_xscale("log")
-    axes.fill_between(episodes, values - reach, values + reach, color=BLUE, alpha=0.2, lw=0)
-    axes.plot(
-        episodes, values, color=BLUE, marker="o", ms=4, label=f"{result.strategy}, {level} interval"
-    )
     if looks:
+        if episodes[0] > 0:  # with prior data alone it is 0
+            axes.set_xscale("log")
+        label = f"{result.strategy}, {level} interval"
+        axes.fill_between(episodes, values - reach, values + reach, color=BLUE, alpha=0.2, lw=0)
+        axes.plot(episodes, values, color=BLUE, marker="o", ms=4, label=label)
         instead = result.quantile * result.comparison.on_policy
         axes.errorbar(
             [episodes[-1] * 1.12],
@@ -46,7 +70,8 @@ def plot_result(result: "EvaluationResult", path: Any = None) -> Any:
         )
         # The first intervals are wide; what matters is where they end.
         shown = max(reach[len(reach) // 2 :].max(), instead)
-        axes.set_ylim(values[-1] - 2.0 * shown, values[-1] + 2.0 * shown)
+        if 0.0 < shown < np.inf:
+            axes.set_ylim(values[-1] - 2.0 * shown, values[-1] + 2.0 * shown)
         # Ticks at the looks, from the last one back as far as their labels do not touch.
         ticks = [episodes[-1]]
         for count in episodes[-2::-1]:
@@ -56,10 +81,17 @@ def plot_result(result: "EvaluationResult", path: Any = None) -> Any:
         axes.set_xticks([], minor=True)
     axes.set_xlabel("episodes")
     axes.set_ylabel("estimated value of the policy")
-    axes.set_title(str(result), fontsize=10)
+    axes.set_title(fill(str(result), TITLE_WIDTH), fontsize=10)
     axes.legend(frameon=False)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    if path is not None:
-        figure.savefig(Path(path), dpi=150)
+    if target is not None:
+        figure.savefig(target, dpi=150)
     return figure
+
+
+def _mark_value(axes: Any, result: "EvaluationResult") -> None:
+    """The value alone, where there are too few episodes for an interval."""
+    label = f"{result.strategy}, too few episodes for an interval"
+    axes.plot([result.episodes], [result.value], color=BLUE, marker="o", ms=6, ls="", label=label)
+    axes.set_xticks([result.episodes], [f"{result.episodes:,}"])

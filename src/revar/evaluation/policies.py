@@ -10,6 +10,7 @@ import numpy as np
 from revar.environments.observations import Observations
 from revar.environments.opening import named_object
 from revar.errors import InputError
+from revar.evaluation.faults import answer_of
 from revar.model.arrays import FloatArray
 from revar.model.validation import checked_count, checked_share
 
@@ -21,6 +22,7 @@ class TargetPolicy:
     """The target policy by state: asked once for every state, and remembered."""
 
     def __init__(self, policy: Any, observations: Observations, actions: int) -> None:
+        self.first_label = observations.first
         self._ask = _asked(policy, observations, actions)
         self._rows: dict[Hashable, FloatArray] = {}
 
@@ -28,7 +30,14 @@ class TargetPolicy:
         """The probabilities in a state, [A]; they are checked where they enter a collection."""
         row = self._rows.get(state)
         if row is None:
-            row = np.asarray(self._ask(state))
+            answer = self._ask(state)
+            try:
+                row = np.asarray(answer)
+            except ValueError:  # lists of different lengths
+                raise InputError(
+                    f"the target policy in state {state!r} gives {answer!r}, which is no row of "
+                    f"probabilities"
+                ) from None
             self._rows[state] = row
         return row
 
@@ -157,13 +166,19 @@ def _table_of(name: str) -> FloatArray:
         return np.asarray(content["policy" if "policy" in names else names[0]])
 
 
-def _asked(policy: Any, observations: Observations, actions: int) -> Callable[[Any], Any]:
+def named_policy(policy: Any, actions: int) -> Any:
+    """A policy in any form as a function of the observation or, if it is a table, as it is."""
     if isinstance(policy, str | Path):
         policy = load_policy(str(policy))
     if isinstance(policy, str):
         policy = uniform_policy(actions)
     if callable(getattr(policy, "predict", None)):
         policy = policy_from_predictor(policy, actions)
+    return policy
+
+
+def _asked(policy: Any, observations: Observations, actions: int) -> Callable[[Any], Any]:
+    policy = named_policy(policy, actions)
     if callable(policy):
         return _function(policy, observations)
     try:
@@ -178,14 +193,7 @@ def _asked(policy: Any, observations: Observations, actions: int) -> Callable[[A
 
 def _function(policy: ObservationPolicy, observations: Observations) -> Callable[[Any], Any]:
     def ask(state: Any) -> Any:
-        observation = observations.observation(state)
-        try:
-            return policy(observation)
-        except InputError:
-            raise
-        except Exception as error:
-            raise InputError(
-                f"the policy raised {type(error).__name__} at observation {observation!r}: {error}"
-            ) from error
+        observations.place(state)  # refuses what was observed in another environment
+        return answer_of(policy, observations.observation(state))
 
     return ask

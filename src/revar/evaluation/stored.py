@@ -7,14 +7,17 @@ from typing import Any
 import numpy as np
 
 from revar.collection import Collection
-from revar.datasets.files import load_dataset
+from revar.datasets.files import dataset_of
 from revar.environments.bins import Bins
+from revar.environments.observations import place_of
+from revar.environments.opening import open_environment
 from revar.errors import InputError
 from revar.evaluation.looks import quantile
 from revar.evaluation.opened import target_for
-from revar.evaluation.policies import load_policy
+from revar.evaluation.policies import load_policy, uniform_policy
 from revar.evaluation.result import EvaluationResult, Look
 from revar.model.trajectory import Dataset
+from revar.model.validation import as_floats, checked_confidence
 
 
 def evaluate_data(
@@ -26,14 +29,16 @@ def evaluate_data(
     confidence: float = 0.95,
     env: Any = None,
     bins: Bins | None = None,
+    env_options: dict[str, Any] | None = None,
 ) -> EvaluationResult:
     """The value of `policy` by certainty equivalence, whatever behavior collected the episodes.
 
-    With `env` the policy is given as in `evaluate`. Without, a function is asked with the states'
-    labels, and an array is looked up by them.
+    With `env`, an environment or its name, the policy is given as in `evaluate`. Without, a
+    function is asked with the states' labels, and an array is looked up by them.
     """
-    data = load_dataset(dataset) if isinstance(dataset, str | Path) else dataset
-    collection = folded(data, policy, horizon, discount, env, bins)
+    data = dataset_of(dataset, "dataset")
+    checked_confidence(confidence)
+    collection = folded(data, policy, horizon, discount, env, bins, env_options)
     estimate = collection.estimate(confidence)
     return EvaluationResult(
         value=estimate.value,
@@ -60,12 +65,24 @@ def evaluate_data(
 
 
 def folded(
-    data: Dataset, policy: Any, horizon: int, discount: float, env: Any, bins: Bins | None
+    data: Dataset,
+    policy: Any,
+    horizon: int,
+    discount: float,
+    env: Any,
+    bins: Bins | None,
+    env_options: dict[str, Any] | None = None,
 ) -> Collection:
     """A collection that has learned from stored episodes and knows the policy in their states."""
     if len(data) == 0:
         raise InputError("the dataset has no episodes")
-    target = target_by_label(policy, data) if env is None else target_for(env, policy, bins)
+    if env is None:
+        target = target_by_label(policy, data)
+    else:
+        opened = open_environment(env, env_options)
+        target = target_for(opened, policy, bins)
+        if opened is not env:
+            opened.close()
     first = np.asarray(target(_label(data, int(data.states[0]))))
     collection = Collection(
         "on-policy", horizon=horizon, discount=discount, actions=max(first.size, 1), seed=0
@@ -83,17 +100,25 @@ def target_by_label(policy: Any, data: Dataset) -> Any:
     if isinstance(policy, str | Path):
         policy = load_policy(str(policy))
     if isinstance(policy, str):
-        row = np.full(1 + int(data.actions.max()), 1.0 / (1 + int(data.actions.max())))
-        return lambda _label: row
+        if data.action_count is None:
+            raise InputError(
+                "the data does not say how many actions there are, so that 'uniform' needs env=... "
+                "or an array"
+            )
+        return uniform_policy(data.action_count)
     if callable(policy):
         return policy
-    table = np.asarray(policy, dtype=np.float64)
+    table = as_floats(policy, "policy")
 
     def look_up(label: Any) -> Any:
-        try:
-            return table[label]
-        except IndexError:
-            raise InputError(f"the policy of shape {table.shape} has no state {label!r}") from None
+        place = place_of(label, data.first_label)
+        if place is None:
+            raise InputError(f"state {label!r} has no place in an array; give env=... as well")
+        if len(place) != table.ndim - 1 or any(
+            index >= size for index, size in zip(place, table.shape, strict=False)
+        ):
+            raise InputError(f"the policy of shape {table.shape} has no state {label!r}")
+        return table[place]
 
     return look_up
 

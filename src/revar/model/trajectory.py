@@ -8,7 +8,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
-from revar.model.validation import as_floats
+from revar.model.validation import LARGEST_REWARD, as_floats, checked_reward
 
 # The successor of a step after which the episode ended by itself.
 ENDED = -1
@@ -71,6 +71,8 @@ class Dataset:
     """Episodes laid end to end: episode k holds the steps start[k] to start[k+1].
 
     `labels[i]` says what state i is, where states were numbered in the order they appeared in.
+    `action_count` and `first_label` say, where it is known, how many actions there were to choose
+    from, and the least value of each part of a label: neither can be told from the steps.
     """
 
     start: IntArray  # [episodes + 1]
@@ -80,6 +82,8 @@ class Dataset:
     successors: IntArray  # [step]
     propensities: FloatArray  # [step]
     labels: tuple[Hashable, ...] | None = None  # [state]
+    action_count: int | None = None
+    first_label: tuple[int, ...] | None = None  # [part of a label]
 
     def __post_init__(self) -> None:
         _check_steps(self.states, self.actions, self.rewards, self.successors, self.propensities)
@@ -91,6 +95,10 @@ class Dataset:
         if self.labels is not None and self.states_seen > len(self.labels):
             raise InputError(
                 f"the dataset has {self.states_seen} states, but labels for {len(self.labels)}"
+            )
+        if self.action_count is not None and self.actions.max(initial=-1) >= self.action_count:
+            raise InputError(
+                f"the dataset has action {self.actions.max()} of {self.action_count} actions"
             )
         _check_joints(self.states, self.successors, self.start)
 
@@ -136,7 +144,12 @@ class Dataset:
         """The episodes from number `first` up to, without it, number `end`."""
         start = self.start[first : end + 1]
         found = Dataset(start - start[0], *self._fields(slice(start[0], start[-1])))
-        return replace(found, labels=self.labels)
+        return replace(
+            found,
+            labels=self.labels,
+            action_count=self.action_count,
+            first_label=self.first_label,
+        )
 
     @property
     def states_seen(self) -> int:
@@ -184,7 +197,7 @@ def _check_steps(
         if values.shape != states.shape or values.ndim != 1:
             raise InputError(f"{name} has shape {values.shape}, but states has {states.shape}")
     checks = {
-        "rewards": ~np.isfinite(rewards),
+        "rewards": ~(np.abs(rewards) <= LARGEST_REWARD),  # true of NaN, too
         "states": states < 0,
         "actions": actions < 0,
         "successors": successors < ENDED,
@@ -193,6 +206,8 @@ def _check_steps(
     for name, bad in checks.items():
         if bad.any():
             step = int(np.argmax(bad))
+            if name == "rewards":
+                checked_reward(float(rewards[step]), f"rewards at step {step} is")
             raise InputError(f"{name} at step {step} is {fields[name][step]}")
 
 

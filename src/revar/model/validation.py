@@ -1,7 +1,7 @@
 """Checks that several inputs share; each refusal names the first offending entry."""
 
 from collections.abc import Callable
-from math import inf
+from math import inf, isfinite
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,6 +12,8 @@ from revar.model.arrays import FloatArray
 
 # Sums of probabilities this close to 1 are taken for 1: single precision leaves as much.
 SUM_TOLERANCE = 1e-6
+# Statistics keep fourth powers of rewards, which must stay within floating point.
+LARGEST_REWARD = 1e75
 
 
 def pair_name(pair: int, actions: int) -> str:
@@ -33,6 +35,22 @@ def as_floats(values: Any, name: str) -> FloatArray:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} is not an array of numbers: {error}") from None
+
+
+def checked_reward(number: float, name: str) -> float:
+    """A reward that statistics can hold; `name` ends with the verb before the number."""
+    if not abs(number) <= LARGEST_REWARD:
+        limit = f"its size must be at most {LARGEST_REWARD:g}"
+        rule = limit if isfinite(number) else "it must be finite"
+        raise InputError(f"{name} {number}; {rule}")
+    return number
+
+
+def checked_confidence(confidence: Any) -> float:
+    """A number strictly between 0 and 1."""
+    if not (isinstance(confidence, Real) and 0.0 < float(confidence) < 1.0):
+        raise InputError(f"confidence is {confidence!r}; it must lie between 0 and 1")
+    return float(confidence)
 
 
 def checked_horizon(horizon: Any) -> int:

@@ -19,6 +19,7 @@ from revar.campaigns.definition import (
 from revar.campaigns.progress import Look
 from revar.campaigns.status import Status
 from revar.estimators.estimator import Estimate
+from revar.model.validation import LARGEST_REWARD
 
 Name = Annotated[str, Meta(pattern=f"^{NAME.pattern}$", description="A campaign's name.")]
 EpisodeId = Annotated[str, Meta(pattern=f"^{EPISODE_ID.pattern}$")]
@@ -66,7 +67,7 @@ class RewardMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Report what the action of a step led to; `next_state` is null where the episode ended."""
 
     step: StepNumber
-    reward: Annotated[float, Meta(ge=-1e100, le=1e100)]
+    reward: Annotated[float, Meta(ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
     next_state: Any
 
 
