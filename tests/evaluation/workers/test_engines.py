@@ -203,7 +203,7 @@ def start_script(tmp_path: Path, notes: Path, guard: str) -> "subprocess.Popen[s
     root = Path(__file__).parents[3]
     return subprocess.Popen(
         [sys.executable, str(script)],
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={**os.environ, "PYTHONPATH": str(root), "SLEEPS": "60"},
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -213,12 +213,15 @@ def test_workers_end_with_the_process_they_play_for(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     notes.mkdir()
     script = start_script(tmp_path, notes, "if __name__ == '__main__': ")
-    until = time.monotonic() + 60.0
-    while len(list(notes.iterdir())) < 3 and time.monotonic() < until:
-        time.sleep(0.1)
-    assert len(alive(notes)) == 3  # the script opens one to look at it
-    script.kill()
-    script.communicate()
+    try:
+        until = time.monotonic() + 120.0
+        while len(list(notes.iterdir())) < 3 and time.monotonic() < until:
+            time.sleep(0.1)
+        time.sleep(1.0)  # so that workers are in the midst of a step, which lasts a minute
+        assert len(alive(notes)) == 3  # the script opens one to look at it
+    finally:
+        script.kill()
+        script.communicate()
     until = time.monotonic() + 10.0
     while alive(notes) and time.monotonic() < until:
         time.sleep(0.1)

@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -107,7 +108,7 @@ class ProcessCrew:
         here, there = self._context.Pipe()
         process = self._context.Process(
             target=work,
-            args=(self._assignment, there, str(Path.cwd()), sys.path),
+            args=(self._assignment, there, str(Path.cwd()), sys.path, dict(os.environ)),
             name="revar worker",
         )
         with _interrupts_held_back():
@@ -130,12 +131,21 @@ class ProcessCrew:
         return [] if worker.order is None else [Died(worker.order, how)]
 
 
-def work(encoded: bytes, pipe: "Connection[Any, Any]", folder: str, path: list[str]) -> None:
+def work(
+    encoded: bytes,
+    pipe: "Connection[Any, Any]",
+    folder: str,
+    path: list[str],
+    environment: dict[str, str],
+) -> None:
     """In the worker: play every order that comes, until the pipe is closed."""
-    os.chdir(folder)  # where the other process is now, not where it began
+    # As the other process is now, not as it was when the server began that forks workers.
+    os.chdir(folder)
     sys.path[:] = path
+    os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that collects
     signal.signal(signal.SIGTERM, _leave)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _hold_back(signal.SIG_UNBLOCK)
     post: Post | None = None
     try:
@@ -155,6 +165,16 @@ def work(encoded: bytes, pipe: "Connection[Any, Any]", folder: str, path: list[s
     finally:
         if post is not None:
             post.close()
+
+
+def _end_with_parent() -> None:
+    """Leave as soon as the process that collects has ended, also in the midst of a batch."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(GRACE_SECONDS)
+        os._exit(1)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
