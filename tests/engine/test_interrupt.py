@@ -119,6 +119,52 @@ def test_slow_runs_do_not_delay_it(job: dict[str, object]) -> None:
     assert not found["complete"]
 
 
+LEFT_BEHIND = """
+import time
+import numpy as np
+from revar.engine.parallel import drive
+
+numbers = np.arange(2000) % 7
+
+def play(run):
+    try:
+        while True:
+            {step}
+    finally:
+        print("ended", flush=True)
+
+def interrupt(done, total):
+    raise KeyboardInterrupt
+
+drive(
+    play, np.zeros((1, 1), dtype=np.int64), 1,
+    threads=1, progress=interrupt, stop=np.zeros(1, dtype=np.int64),
+)
+print("returned", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        # Forced out of this one, a thread takes the process with it.
+        "np.unique(numbers)",
+        "time.sleep(0.3)",
+    ],
+)
+def test_what_was_left_behind_ends_before_the_process(step: str) -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", LEFT_BEHIND.format(step=step)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert process.stdout == "returned\nended\n"
+    assert process.stderr == ""
+    assert process.returncode == 0
+
+
 def stopped_at(episodes_done: int, compiled: bool | None) -> SimulationResult:
     """An interrupt while progress is shown."""
     tree = problems.find("tree")()

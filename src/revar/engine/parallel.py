@@ -1,9 +1,14 @@
 """Runs in parallel threads, with progress, and an interrupt that loses no finished run."""
 
+import atexit
+import ctypes
 import itertools
 import os
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
+from weakref import WeakSet
 
 import numpy as np
 
@@ -17,6 +22,10 @@ POLL_SECONDS = 0.1
 # How long a stopped run may take to end. One that takes longer (a slow plan or estimate in plain
 # Python) is left behind: it ends at its next look at `stop`, and nothing it writes is read.
 PARTING_SECONDS = 0.25
+# How long the end of the process waits for those left behind, all together.
+EXIT_SECONDS = 1.0
+
+_left_behind: WeakSet[threading.Thread] = WeakSet()
 
 
 def available_threads() -> int:
@@ -76,9 +85,30 @@ def drive(
     finally:
         if not all(ended):
             stop[0] = 1
+        _left_behind.update(worker for worker in workers if worker.is_alive())
         for worker in workers:
             if worker.ident is not None:
                 worker.join(PARTING_SECONDS / len(workers))
     if errors:
         raise errors[0]
     return np.flatnonzero(ended)
+
+
+@atexit.register
+def end_left_behind() -> None:
+    """End the threads that were left behind while there still is an interpreter.
+
+    A thread that comes back to an interpreter which is being taken down is unwound by force, and
+    where that meets C++ code that allows no unwinding (as in NumPy's `unique`) the process aborts.
+    So each is told to exit at its next step in Python, however far its next look at `stop`. One
+    that takes no such step before the time is over is inside a single long call.
+    """
+    waits_until = time.monotonic() + EXIT_SECONDS
+    left = [worker for worker in _left_behind if worker.is_alive()]
+    for worker in left:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(worker.ident or 0), ctypes.py_object(SystemExit)
+        )
+    with suppress(KeyboardInterrupt):  # whoever interrupts again does not want to wait
+        for worker in left:
+            worker.join(max(0.0, waits_until - time.monotonic()))
