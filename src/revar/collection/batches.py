@@ -146,7 +146,7 @@ def join(collection: Collection, batch: Batch, policy: Policy) -> None:
         number = int(numbers[state])
         states.tell(number, policy(states[number]))
     arrays = renumbered_arrays(batch.statistics, numbers, len(states))
-    _learn(collection.statistics, VisitStatistics.from_arrays(arrays))
+    collection.statistics.absorb(VisitStatistics.from_arrays(arrays))
     collection.join(
         batch.first,
         Dataset(
@@ -158,14 +158,6 @@ def join(collection: Collection, batch: Batch, policy: Policy) -> None:
             batch.episodes.propensities,
         ),
     )
-
-
-def _learn(statistics: VisitStatistics, more: VisitStatistics) -> None:
-    """`statistics.merge(more)` in place: the cost is that of the batch, not of all outcomes."""
-    statistics.ensure_states(more.states)
-    for pair, successor in more._slots:
-        statistics._slot(pair, successor)
-    statistics._absorb(more)
 
 
 def stored_batch(order: Order, episodes: Dataset, actions: int) -> Batch:

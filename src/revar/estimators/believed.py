@@ -6,7 +6,7 @@ from scipy import sparse
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
-from revar.model.statistics import Observed
+from revar.model.observed import Observed
 from revar.model.task import Task
 
 

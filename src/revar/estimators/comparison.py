@@ -9,8 +9,9 @@ from revar.estimators.believed import believed_model
 from revar.estimators.certainty_equivalence import pair_errors
 from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
+from revar.model.observed import Observed
 from revar.model.reachability import reachable_layers
-from revar.model.statistics import Observed, VisitStatistics
+from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.theory.costs import one_step_costs, variance_of_visits
 from revar.theory.recursions import backward_values

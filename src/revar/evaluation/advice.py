@@ -17,7 +17,7 @@ from revar.evaluation.resampling import Resampler
 from revar.evaluation.stored import folded
 from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
-from revar.model.statistics import Observed
+from revar.model.observed import Observed
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
 from revar.model.validation import checked_confidence

@@ -3,7 +3,7 @@
 import numpy as np
 
 from revar.model.arrays import FloatArray, IntArray, Outcomes
-from revar.model.statistics import Observed
+from revar.model.observed import Observed
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset
 

@@ -1,7 +1,6 @@
 """VisitStatistics: all that has been learned from the episodes so far."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any, TypeVar, cast
 
@@ -12,24 +11,10 @@ from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray, Outcomes, read_only
 from revar.model.mdp import TabularMDP
 from revar.model.moments import Moments, pooled, pooled_mean, push
+from revar.model.observed import Observed
 from revar.model.trajectory import ENDED, Dataset, Trajectory
 
 Number = TypeVar("Number", np.int64, np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class Observed:
-    """One run's statistics in the layout of compiled loops (see `Outcomes`)."""
-
-    outcomes: Outcomes  # probability holds the frequencies; 0 where the pair has no visits
-    visits: IntArray  # [S, A]
-    reward_mean: FloatArray  # [S, A]
-    reward_squares: FloatArray  # [S, A] sums of squared deviations
-    reward_cubes: FloatArray  # [S, A]
-    reward_quartics: FloatArray  # [S, A]
-    outcome_count: IntArray  # [slot]
-    outcome_reward_mean: FloatArray  # [slot]
-    initial_count: IntArray  # [S]
 
 
 class VisitStatistics:
@@ -199,19 +184,32 @@ class VisitStatistics:
         for trajectory in trajectories:
             self.record(trajectory, run=run)
 
-    def merge(self, other: "VisitStatistics") -> "VisitStatistics":
-        """What one would hold that had recorded the episodes of both; neither is changed."""
+    def absorb(self, other: "VisitStatistics") -> None:
+        """`merge` in place, at the cost of `other` however much is known; `other` is unchanged."""
         if (self.actions, self.runs) != (other.actions, other.runs):
             raise InputError(
                 f"cannot merge statistics of {self.actions} actions and runs={self.runs} with "
                 f"{other.actions} actions and runs={other.runs}"
             )
+        self.ensure_states(other.states)
+        part = (slice(None), slice(other.states))
+        joined = pooled(self._moments(part), other._moments(part))
+        for array, together in zip(self._moments(part), joined, strict=True):
+            array[:] = together
+        self._initial[part] += other._initial[part]
+        target = np.array([self._slot(*outcome) for outcome in other._slots], dtype=np.int64)
+        self._count[:, target], self._outcome_mean[:, target] = pooled_mean(
+            self._count[:, target],
+            self._outcome_mean[:, target],
+            other._count[:, : target.size],
+            other._outcome_mean[:, : target.size],
+        )
+
+    def merge(self, other: "VisitStatistics") -> "VisitStatistics":
+        """What one would hold that had recorded the episodes of both; neither is changed."""
         merged = VisitStatistics(max(self.states, other.states), self.actions, runs=self.runs)
-        for source in (self, other):
-            for pair, successor in source._slots:
-                merged._slot(pair, successor)
-        for source in (self, other):
-            merged._absorb(source)
+        merged.absorb(self)
+        merged.absorb(other)
         return merged
 
     # -- storage ---------------------------------------------------------------------------
@@ -244,21 +242,6 @@ class VisitStatistics:
         for name in ("count", "outcome_mean"):
             getattr(made, f"_{name}")[:, : len(made._slots)] = arrays[name]
         return made
-
-    def _absorb(self, source: "VisitStatistics") -> None:
-        part = (slice(None), slice(source.states))
-        joined = pooled(self._moments(part), source._moments(part))
-        for array, together in zip(self._moments(part), joined, strict=True):
-            array[:] = together
-        self._initial[part] += source._initial[part]
-        size = len(source._slots)
-        target = np.array([self._slots[key] for key in source._slots], dtype=np.int64)
-        self._count[:, target], self._outcome_mean[:, target] = pooled_mean(
-            self._count[:, target],
-            self._outcome_mean[:, target],
-            source._count[:, :size],
-            source._outcome_mean[:, :size],
-        )
 
     def _moments(self, part: tuple[slice, slice]) -> Moments:
         """Views of the reward's moments."""

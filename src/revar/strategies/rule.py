@@ -14,7 +14,7 @@ import numpy as np
 from revar.compilation import compiled_in_place
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray, Outcomes
-from revar.model.statistics import Observed
+from revar.model.observed import Observed
 from revar.model.task import Task
 
 
