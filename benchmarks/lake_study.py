@@ -44,6 +44,7 @@ class Lake:
     value: float
     runs: int
     coverage: float  # of flow's intervals after COVERAGE_AT episodes
+    ratio_runs: int  # for the figures after RATIO_AT episodes
     mean_return: float  # K*MSE, exact
     on_policy: float  # K*MSE of certainty equivalence, exact limit
     limit: float  # K*MSE of the best collection
@@ -111,13 +112,13 @@ def simulated(
     )
 
 
-def measured(size: int, epsilon: float, runs: int, real_runs: int) -> Lake:
+def measured(size: int, epsilon: float, runs: int, ratio_runs: int, real_runs: int) -> Lake:
     """Everything on one lake."""
     began = time.perf_counter()
     mdp, policy = lake_model(size), soft_policy(size, epsilon)
-    flow = simulated(mdp, policy, "flow", RATIO_AT, runs)
-    on_policy = simulated(mdp, policy, "on-policy", RATIO_AT, runs)
-    returns = simulated(mdp, policy, "on-policy", RATIO_AT, runs, "monte-carlo")
+    flow = simulated(mdp, policy, "flow", RATIO_AT, ratio_runs)
+    on_policy = simulated(mdp, policy, "on-policy", RATIO_AT, ratio_runs)
+    returns = simulated(mdp, policy, "on-policy", RATIO_AT, ratio_runs, "monte-carlo")
     relative = np.hypot(
         returns.mse_standard_error[0] / returns.mse[0], flow.mse_standard_error[0] / flow.mse[0]
     )
@@ -129,6 +130,7 @@ def measured(size: int, epsilon: float, runs: int, real_runs: int) -> Lake:
         value=flow.true_value,
         runs=runs,
         coverage=float(twin.coverage()[0]),
+        ratio_runs=ratio_runs,
         mean_return=revar.return_variance(mdp, policy),
         on_policy=revar.estimation_variance(mdp, policy, policy),
         limit=revar.optimal_flow(mdp, policy, tolerance=1e-3).limit,
@@ -208,13 +210,11 @@ def stopping_cases(runs: int) -> Iterator[Stopping]:
 
 def markdown(lakes: list[Lake], cases: list[Stopping]) -> str:
     """The tables of docs/evaluate.md."""
-    runs = " and ".join(
-        f"{lakes[i].runs} runs ({lakes[i].size} x {lakes[i].size})" for i in (0, -1)
-    )
-    real = lakes[0].real_runs
+    first = lakes[0]
     lines = [
-        f"Lakes, discount {DISCOUNT}, horizon 100 (4 x 4) and 200 (8 x 8). Engine: {runs} a "
-        f"cell; real: {real} runs of {COVERAGE_AT} episodes through Gymnasium's `env.step`.",
+        f"Lakes, discount {DISCOUNT}, horizon 100 (4 x 4) and 200 (8 x 8). Engine: {first.runs} "
+        f"runs of {COVERAGE_AT} and {first.ratio_runs} of {RATIO_AT} episodes a cell; real: "
+        f"{first.real_runs} runs of {COVERAGE_AT} episodes through Gymnasium's `env.step`.",
         "",
         f"| lake | ε | value | 95% interval holds, {COVERAGE_AT} episodes | real: holds "
         f"| real: same distribution, p | K·MSE at {RATIO_AT}: mean return / on-policy / flow "
@@ -256,7 +256,7 @@ def main() -> None:
     """Run the study; what is stored already is kept unless `--anew` is given."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--large-runs", type=int, help="on the 8 x 8 lake; default: as --runs")
+    parser.add_argument("--ratio-runs", type=int, help=f"at {RATIO_AT} episodes; default: --runs")
     parser.add_argument("--real-runs", type=int, default=100)
     parser.add_argument("--anew", action="store_true")
     options = parser.parse_args()
@@ -268,9 +268,8 @@ def main() -> None:
     for size, epsilon in PUBLISHED:
         if (size, epsilon) not in done:
             with console.status(f"{size} x {size}, ε = {epsilon}"):
-                large = options.large_runs or options.runs
-                runs = options.runs if size == 4 else large
-                lakes.append(measured(size, epsilon, runs, options.real_runs))
+                ratio_runs = options.ratio_runs or options.runs
+                lakes.append(measured(size, epsilon, options.runs, ratio_runs, options.real_runs))
             content = {"machine": facts(), "lakes": [asdict(lake) for lake in lakes]}
             path.write_text(json.dumps(content, indent=1) + "\n")
     cases = list(stopping_cases(options.runs))

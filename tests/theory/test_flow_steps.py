@@ -134,6 +134,20 @@ def test_accelerated_sweeps_never_end_above_their_start(instance: Instance, coun
     np.testing.assert_allclose(behavior.sum(axis=2), 1.0, rtol=1e-12)
 
 
+@given(instances, st.sampled_from([1e-1, 1e-3, 1e-5]))
+def test_accelerated_sweeps_end_when_they_gain_little(instance: Instance, tolerance: float) -> None:
+    """Later for a smaller tolerance; and what is left is below or equal to where they began."""
+    arguments = (*instance.model, instance.costs, instance.prior, instance.episodes)
+    errors = []
+    for share in (1.0, tolerance, 0.0):
+        behavior = np.array(instance.behavior)
+        accelerated_sweeps(*arguments, behavior, 400, share)
+        errors.append(instance.error(instance.visits(behavior)))
+        np.testing.assert_allclose(behavior.sum(axis=2), 1.0, rtol=1e-12)
+    start = instance.error(instance.visits(instance.behavior))
+    assert start * ROUNDING**3 >= errors[0] * ROUNDING**2 >= errors[1] * ROUNDING >= errors[2]
+
+
 def test_momentum_pays() -> None:
     """What accelerated sweeps are for: closer to the optimum than as many plain ones."""
     better = 0

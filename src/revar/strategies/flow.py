@@ -12,6 +12,7 @@ from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
 from revar.model.reachability import expand
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
+from revar.strategies.credibility import credible_transitions
 from revar.strategies.flow_costs import estimated_costs
 from revar.strategies.flow_tuning import EARLY, STUDIED, Tuning
 from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen, refresh_frequencies
@@ -122,8 +123,11 @@ def _plan_flow(
                 share = 1.0 / count if policy[s, a] > 0.0 else 0.0
                 behavior[t, s, a] = 0.5 * (policy[s, a] + share)
     left = float(question.episodes - episode)
+    ways = believed
+    if not known_transitions:
+        ways = credible_transitions(believed, seen.visits, policy)
     accelerated_sweeps(
-        believed,
+        ways,
         question.initial,
         layers,
         costs,
@@ -131,6 +135,7 @@ def _plan_flow(
         max(1.0, min(left, tuning.look_ahead * episode + 10.0)),
         behavior,
         int(min(tuning.sweeps, 3.0 * sqrt(episode))),
+        tuning.settled,
     )
 
 
@@ -145,7 +150,7 @@ def _replan(
     steps: int,  # noqa: ARG001
     episode: int,
 ) -> None:
-    if not is_due(parameters[10:], episode):
+    if not is_due(parameters[11:], episode):
         return
     tuning = Tuning(
         parameters[0],
@@ -157,8 +162,9 @@ def _replan(
         parameters[6],
         parameters[7],
         parameters[8],
+        parameters[9],
     )
-    known_transitions = parameters[9] != 0.0
+    known_transitions = parameters[10] != 0.0
     if not known_transitions:
         refresh_frequencies(believed, seen.visits, seen.outcome_count)
     _plan_flow(question, believed, seen, known_transitions, tuning, episode, memory.scores)

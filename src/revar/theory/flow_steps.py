@@ -246,8 +246,12 @@ def accelerated_sweeps(
     episodes: float,
     behavior: FloatArray,
     count: int,
+    tolerance: float = 0.0,
 ) -> None:
-    """`count` sweeps with Nesterov's momentum, which starts anew whenever F would increase."""
+    """At most `count` sweeps with Nesterov's momentum, which starts anew when F would increase.
+
+    Ends before that when a sweep takes less than the share `tolerance` from F.
+    """
     states, actions = costs.shape
     flow = np.zeros(behavior.shape)
     visits = np.zeros((states, actions))
@@ -265,6 +269,9 @@ def accelerated_sweeps(
             point[:] = behavior
             flow_of(outcomes, initial, layers, point, flow, visits, spare)
             value = objective(costs, prior, episodes, visits, prices)
+        elif since > 0 and reached - value < tolerance * value:
+            behavior[:] = point
+            return
         reached = value
         before[:] = behavior
         behavior[:] = point

@@ -1,0 +1,128 @@
+"""Transitions to navigate by: what one action's few visits showed, weighed against its state's."""
+
+from math import inf
+
+import numpy as np
+
+from revar.compilation import compiled
+from revar.model.arrays import FloatArray, IntArray, Outcomes
+
+
+@compiled
+def credible_transitions(outcomes: Outcomes, visits: IntArray, policy: FloatArray) -> Outcomes:
+    """Transition frequencies, drawn towards what is usual in their state.
+
+    A plan that trusts few visits goes on to take the actions that were lucky and leaves the others
+    alone, so that bad luck is never made good and the estimate is too low. Here a pair of T visits
+    keeps T / (T + n) of its own frequencies; the rest is what the target policy's actions led to
+    in its state. Pairs without a visit have no outcomes, as before.
+    """
+    states, actions = policy.shape
+    usual = _usual_outcomes(outcomes, visits, policy)
+    prior = _prior_visits(outcomes, usual, visits, policy)
+    if prior == 0.0:
+        return outcomes
+    row_start = np.zeros(states * actions + 1, np.int64)
+    for s in range(states):
+        for a in range(actions):
+            p = s * actions + a
+            taken = policy[s, a] > 0.0 and visits[s, a] > 0
+            size = usual.row_start[s + 1] - usual.row_start[s] if taken else 0
+            row_start[p + 1] = row_start[p] + size
+    successor = np.zeros(row_start[-1], np.int64)
+    probability = np.zeros(row_start[-1])
+    for s in range(states):
+        for a in range(actions):
+            p = s * actions + a
+            own = 1.0 / (1.0 + prior / visits[s, a]) if visits[s, a] > 0 else 0.0
+            o, last = outcomes.row_start[p], outcomes.row_start[p + 1]
+            for k in range(row_start[p], row_start[p + 1]):
+                u = usual.row_start[s] + k - row_start[p]
+                successor[k] = usual.successor[u]
+                probability[k] = (1.0 - own) * usual.probability[u]
+                while o < last and outcomes.successor[o] < successor[k]:
+                    o += 1
+                if o < last and outcomes.successor[o] == successor[k]:
+                    probability[k] += own * outcomes.probability[o]
+    return Outcomes(row_start, successor, probability)
+
+
+@compiled
+def _usual_outcomes(outcomes: Outcomes, visits: IntArray, policy: FloatArray) -> Outcomes:
+    """What followed each state under the target policy's actions, a row for each state."""
+    states, actions = policy.shape
+    row_start = np.zeros(states + 1, np.int64)
+    successor = np.zeros(outcomes.successor.size, np.int64)
+    probability = np.zeros(outcomes.successor.size)
+    count = np.zeros(states + 1)
+    size = 0
+    for s in range(states):
+        total = 0
+        for a in range(actions):
+            if policy[s, a] == 0.0:
+                continue
+            p = s * actions + a
+            total += visits[s, a]
+            for o in range(outcomes.row_start[p], outcomes.row_start[p + 1]):
+                seen = visits[s, a] * outcomes.probability[o]
+                if seen > 0.0:
+                    if count[outcomes.successor[o]] == 0.0:
+                        successor[size] = outcomes.successor[o]
+                        size += 1
+                    count[outcomes.successor[o]] += seen
+        row_start[s + 1] = size
+        successor[row_start[s] : size].sort()
+        for k in range(row_start[s], size):
+            probability[k] = count[successor[k]] / total
+            count[successor[k]] = 0.0
+    return Outcomes(row_start, successor[:size], probability[:size])
+
+
+@compiled
+def _prior_visits(
+    outcomes: Outcomes, usual: Outcomes, visits: IntArray, policy: FloatArray
+) -> float:
+    """The variance of a visit's outcome over the variance between actions of a state.
+
+    Both are estimated over all states, without bias (Buehlmann and Straub, 1970, "Glaubwuerdigkeit
+    fuer Schadensaetze"): 0 where outcomes are certain, infinite where actions make no difference.
+    """
+    states, actions = policy.shape
+    noise = 0.0  # sum of T (1 - sum p^2) over pairs
+    freedom = 0
+    apart = 0.0  # sum of T |p - usual p|^2 over pairs
+    choices = 0
+    contrast = 0.0
+    for s in range(states):
+        total = 0
+        pairs = 0
+        squares = 0.0
+        for a in range(actions):
+            count = visits[s, a]
+            if policy[s, a] > 0.0 and count > 0:
+                p = s * actions + a
+                sameness = _sameness(outcomes, p)
+                noise += count * (1.0 - sameness)
+                apart += count * sameness
+                freedom += count - 1
+                squares += float(count) * count
+                total += count
+                pairs += 1
+        if total > 0:
+            apart -= total * _sameness(usual, s)
+            contrast += total - squares / total
+            choices += pairs - 1
+    if noise == 0.0 or freedom == 0:
+        return 0.0
+    within = noise / freedom
+    between = apart - choices * within
+    return within * contrast / between if between > 0.0 else inf
+
+
+@compiled
+def _sameness(outcomes: Outcomes, row: int) -> float:
+    """The probability that two visits have the same outcome, sum p^2."""
+    total = 0.0
+    for o in range(outcomes.row_start[row], outcomes.row_start[row + 1]):
+        total += outcomes.probability[o] ** 2
+    return total
