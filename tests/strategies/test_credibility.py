@@ -64,7 +64,7 @@ def test_it_is_the_credibility_of_buehlmann_and_straub(seed: int) -> None:
 
 
 def test_both_variances_are_found() -> None:
-    """Laws drawn around their state: as near to them as with the weight that is known to be best."""
+    """Laws drawn around their state: as near to them as with the best weight, which is known."""
     concentration, states, actions = 8.0, 400, 4
     rng = np.random.default_rng(0)
     shares = np.zeros((states, actions, states + 1))
