@@ -211,7 +211,7 @@ def test_plans_make_up_for_the_past() -> None:
 
     def shares(budget: int, tuning: Tuning) -> FloatArray:
         task = Task.of(arms.mdp, arms.policy, episodes=budget)
-        return Flow(tuning=tuning).plan(task, statistics).scores[0, 0]
+        return np.asarray(Flow(tuning=tuning).plan(task, statistics).scores[0, 0])
 
     thorough = STUDIED._replace(settled=0.0)
     left_alone = shares(900, thorough)
