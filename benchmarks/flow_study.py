@@ -57,7 +57,7 @@ VARIANTS: dict[str, str | Strategy] = {
     "re-plans at factor 1.3": Flow(tuning=Tuning(growth=1.3)),
     "re-plans at factor 4": Flow(tuning=Tuning(growth=4.0)),
     "at most 10 sweeps": Flow(tuning=Tuning(sweeps=10.0)),
-    "at most 100 sweeps": Flow(tuning=Tuning(sweeps=100.0)),
+    "always 100 sweeps": Flow(tuning=Tuning(settled=0.0)),
     "plans for all that is left": Flow(tuning=Tuning(look_ahead=1e9)),
 }
 

@@ -111,6 +111,20 @@ def test_only_visited_pairs_of_the_target_policy_count() -> None:
     assert not with_it[1, 1].any()
 
 
+def test_states_without_a_choice_say_nothing_of_those_with_one() -> None:
+    counts = np.zeros((3, 2, 4), dtype=np.int64)
+    counts[0] = [[3, 1, 0, 0], [1, 4, 0, 0]]
+    counts[1] = [[2, 2, 0, 0], [5, 1, 0, 0]]
+    policy = np.array([[0.5, 0.5], [0.5, 0.5], [1.0, 0.0]])
+    alone = table(credible_transitions(*counted(counts), policy), 3, 2)
+    for forced in ([900, 0, 0, 0], [9, 9, 9, 9]):
+        counts[2, 0] = forced
+        result = table(credible_transitions(*counted(counts), policy), 3, 2)
+        np.testing.assert_array_equal(result[:2], alone[:2])
+        np.testing.assert_allclose(result[2, 0], np.array(forced) / sum(forced), rtol=1e-15)
+    assert 0.5 < alone[0, 0, 0] < 0.75
+
+
 def test_lucky_actions_do_not_make_the_estimate_low() -> None:
     """On the lake after 200 episodes the bias was 0.46 standard deviations without it."""
     lake, runs = problems.find("frozenlake")(), 2000

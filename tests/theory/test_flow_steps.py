@@ -148,6 +148,25 @@ def test_accelerated_sweeps_end_when_they_gain_little(instance: Instance, tolera
     assert start * ROUNDING**3 >= errors[0] * ROUNDING**2 >= errors[1] * ROUNDING >= errors[2]
 
 
+def test_a_large_tolerance_ends_at_once() -> None:
+    """Long before the optimum: an end that never came would give as little as all sweeps do."""
+    instance = Instance.drawn(3, known=False, visited=False)
+    errors = []
+    for tolerance in (1.0, 1e-2, 0.0):
+        behavior = np.array(instance.behavior)
+        accelerated_sweeps(
+            *instance.model,
+            instance.costs,
+            instance.prior,
+            instance.episodes,
+            behavior,
+            400,
+            tolerance,
+        )
+        errors.append(instance.error(instance.visits(behavior)))
+    assert errors[0] > 1.01 * errors[1] > 1.01 * errors[2]
+
+
 def test_momentum_pays() -> None:
     """What accelerated sweeps are for: closer to the optimum than as many plain ones."""
     better = 0

@@ -84,8 +84,9 @@ def _prior_visits(
 ) -> float:
     """The variance of a visit's outcome over the variance between actions of a state.
 
-    Both are estimated over all states, without bias (Buehlmann and Straub, 1970, "Glaubwuerdigkeit
-    fuer Schadensaetze"): 0 where outcomes are certain, infinite where actions make no difference.
+    Both are taken to be the same in all states that leave a choice, and estimated over them (after
+    Buehlmann and Straub, 1970, "Glaubwuerdigkeit fuer Schadensaetze"): 0 where all outcomes are
+    certain, infinite where actions make no difference.
     """
     states, actions = policy.shape
     noise = 0.0  # sum of T (1 - sum p^2) over pairs
@@ -97,22 +98,21 @@ def _prior_visits(
         total = 0
         pairs = 0
         squares = 0.0
+        same = 0.0
         for a in range(actions):
             count = visits[s, a]
             if policy[s, a] > 0.0 and count > 0:
-                p = s * actions + a
-                sameness = _sameness(outcomes, p)
-                noise += count * (1.0 - sameness)
-                apart += count * sameness
-                freedom += count - 1
+                same += count * _sameness(outcomes, s * actions + a)
                 squares += float(count) * count
                 total += count
                 pairs += 1
-        if total > 0:
-            apart -= total * _sameness(usual, s)
+        if pairs > 1:
+            noise += total - same
+            freedom += total - pairs
+            apart += same - total * _sameness(usual, s)
             contrast += total - squares / total
             choices += pairs - 1
-    if noise == 0.0 or freedom == 0:
+    if noise == 0.0:
         return 0.0
     within = noise / freedom
     between = apart - choices * within
