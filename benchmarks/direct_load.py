@@ -39,7 +39,7 @@ def calls_of(campaign: Campaign) -> Iterator[None]:
 
 def commits(address: str) -> Iterator[None]:
     """One row and one durable commit after the other."""
-    import psycopg  # noqa: PLC0415
+    import psycopg  # noqa: PLC0415 - only where PostgreSQL is measured
 
     with psycopg.connect(address, autocommit=True) as connection:
         while True:
@@ -73,7 +73,7 @@ def main() -> None:
     """Fork the workers, and put together what they met."""
     address, what, workers, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
     if what == "commits":
-        import psycopg  # noqa: PLC0415
+        import psycopg  # noqa: PLC0415 - only where PostgreSQL is measured
 
         with psycopg.connect(address, autocommit=True) as connection:
             connection.execute("CREATE TABLE IF NOT EXISTS bare (position BIGSERIAL, body BYTEA)")

@@ -78,7 +78,7 @@ def commits_of_sqlite(folder: Path) -> Load:
 
 def commits_of_postgres(address: str) -> Load:
     """The same on a connection to PostgreSQL."""
-    import psycopg  # noqa: PLC0415
+    import psycopg  # noqa: PLC0415 - only where PostgreSQL is measured
 
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS bare (position BIGSERIAL, body BYTEA)")

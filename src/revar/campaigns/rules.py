@@ -56,7 +56,7 @@ def _judge_start(ledger: Ledger, event: Started) -> Verdict:
     )
 
 
-def _judge_close(ledger: Ledger, event: Closed) -> Verdict:  # noqa: ARG001
+def _judge_close(ledger: Ledger, event: Closed) -> Verdict:  # noqa: ARG001 - as all judges are called
     return REPEATED if ledger.closed else TAKEN
 
 
@@ -144,7 +144,7 @@ def _against_policy(ledger: Ledger, event: Acted, state: bytes) -> Verdict | Non
     return refusal
 
 
-def _judge_reward(ledger: Ledger, event: Rewarded, record: EpisodeRecord) -> Verdict:  # noqa: ARG001
+def _judge_reward(ledger: Ledger, event: Rewarded, record: EpisodeRecord) -> Verdict:  # noqa: ARG001 - as all judges are called
     if 0 <= event.step < record.steps:
         return REPEATED
     if record.waiting is None or event.step != record.steps:
@@ -155,7 +155,7 @@ def _judge_reward(ledger: Ledger, event: Rewarded, record: EpisodeRecord) -> Ver
     return TAKEN
 
 
-def _judge_finish(ledger: Ledger, event: Finished, record: EpisodeRecord) -> Verdict:  # noqa: ARG001
+def _judge_finish(ledger: Ledger, event: Finished, record: EpisodeRecord) -> Verdict:  # noqa: ARG001 - as all judges are called
     return REPEATED if record.over else TAKEN
 
 

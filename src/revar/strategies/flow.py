@@ -146,8 +146,8 @@ def _replan(
     seen: Seen,
     memory: Memory,
     parameters: FloatArray,
-    path: Path,  # noqa: ARG001
-    steps: int,  # noqa: ARG001
+    path: Path,  # noqa: ARG001 - as all rules are called
+    steps: int,  # noqa: ARG001 - as all rules are called
     episode: int,
 ) -> None:
     if not is_due(parameters[11:], episode):

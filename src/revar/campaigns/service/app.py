@@ -56,15 +56,15 @@ def make_app(
     return Guard(app, access, largest_request)
 
 
-async def _health(request: Request) -> Response:  # noqa: ARG001
+async def _health(request: Request) -> Response:  # noqa: ARG001 - as routes are called
     return reply({"status": "ok"})
 
 
-async def _document(request: Request) -> Response:  # noqa: ARG001
+async def _document(request: Request) -> Response:  # noqa: ARG001 - as routes are called
     return reply(openapi_document())
 
 
-async def _http_error(request: Request, error: Exception) -> Response:  # noqa: ARG001
+async def _http_error(request: Request, error: Exception) -> Response:  # noqa: ARG001 - as routes are called
     """What Starlette refuses: no such page, no such method; and a body that is too long."""
     if not isinstance(error, HTTPException):
         raise error
@@ -72,6 +72,6 @@ async def _http_error(request: Request, error: Exception) -> Response:  # noqa: 
     return problem(error.status_code, code, error.detail, error.headers)
 
 
-async def _failure(request: Request, error: Exception) -> Response:  # noqa: ARG001
+async def _failure(request: Request, error: Exception) -> Response:  # noqa: ARG001 - as routes are called
     """A mistake of ours: the caller learns no more than that."""
     return problem(500, "failure", "the service failed; its log says why")
