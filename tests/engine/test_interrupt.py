@@ -120,7 +120,7 @@ def test_slow_runs_do_not_delay_it(job: dict[str, object]) -> None:
 
 
 LEFT_BEHIND = """
-import time
+import os, signal, threading, time
 import numpy as np
 from revar.engine.parallel import drive
 
@@ -133,12 +133,11 @@ def play(run):
     finally:
         print("ended", flush=True)
 
-def interrupt(done, total):
-    raise KeyboardInterrupt
-
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it otherwise
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 drive(
     play, np.zeros((1, 1), dtype=np.int64), 1,
-    threads=1, progress=interrupt, stop=np.zeros(1, dtype=np.int64),
+    threads=1, progress=None, stop=np.zeros(1, dtype=np.int64),
 )
 print("returned", flush=True)
 """

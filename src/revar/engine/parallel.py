@@ -25,7 +25,27 @@ PARTING_SECONDS = 0.25
 # How long the end of the process waits for those left behind, all together.
 EXIT_SECONDS = 1.0
 
-_left_behind: WeakSet[threading.Thread] = WeakSet()
+
+class _Worker(threading.Thread):
+    """A thread that says itself when it is through.
+
+    `join` can't be asked: an interrupt of it takes a living thread for a stopped one, for good
+    (CPython before 3.13).
+    """
+
+    def __init__(self, work: Callable[[], None], name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self.work = work
+        self.through = threading.Event()
+
+    def run(self) -> None:
+        try:
+            self.work()
+        finally:
+            self.through.set()
+
+
+_left_behind: WeakSet[_Worker] = WeakSet()
 
 
 def available_threads() -> int:
@@ -60,15 +80,11 @@ def drive(
             errors.append(error)
             stop[0] = 1
 
-    workers = [
-        threading.Thread(target=work, name=f"revar-{i}", daemon=True)
-        for i in range(min(threads, runs))
-    ]
+    workers = [_Worker(work, f"revar-{i}") for i in range(min(threads, runs))]
 
     def wait() -> None:
         for worker in workers:
-            while worker.is_alive():
-                worker.join(POLL_SECONDS)
+            while not worker.through.wait(POLL_SECONDS):
                 report()
         report()
 
@@ -85,10 +101,10 @@ def drive(
     finally:
         if not all(ended):
             stop[0] = 1
-        _left_behind.update(worker for worker in workers if worker.is_alive())
-        for worker in workers:
-            if worker.ident is not None:
-                worker.join(PARTING_SECONDS / len(workers))
+        started = [worker for worker in workers if worker.ident is not None]
+        _left_behind.update(started)
+        for worker in started:
+            worker.through.wait(PARTING_SECONDS / len(workers))
     if errors:
         raise errors[0]
     return np.flatnonzero(ended)
@@ -104,11 +120,11 @@ def end_left_behind() -> None:
     that takes no such step before the time is over is inside a single long call.
     """
     waits_until = time.monotonic() + EXIT_SECONDS
-    left = [worker for worker in _left_behind if worker.is_alive()]
+    left = [worker for worker in _left_behind if not worker.through.is_set()]
     for worker in left:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(worker.ident or 0), ctypes.py_object(SystemExit)
         )
     with suppress(KeyboardInterrupt):  # whoever interrupts again does not want to wait
         for worker in left:
-            worker.join(max(0.0, waits_until - time.monotonic()))
+            worker.through.wait(max(0.0, waits_until - time.monotonic()))
