@@ -219,7 +219,8 @@ def test_plans_make_up_for_the_past() -> None:
     np.testing.assert_allclose(left_alone[1:], 0.25, atol=0.001)
     # With 1600 to come all are to end in proportion to their deviations, which carry a bonus.
     visits = np.array([400, 100, 100, 100, 100])
-    bound = np.sqrt(visits / (visits - 1)) * (1 + np.sqrt(2 * np.log(801) / (visits + 1)))
+    bonus = STUDIED.bonus * np.sqrt(2 * np.log(801) / (visits + 1))
+    bound = np.sqrt(visits / (visits - 1)) * (1 + bonus)
     needed = 2400 * bound / bound.sum() - visits
     made_up = shares(2400, thorough)
     np.testing.assert_allclose(made_up, needed / 1600, atol=5e-4)

@@ -12,7 +12,7 @@ from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
 from revar.model.reachability import expand
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
-from revar.strategies.credibility import credible_transitions
+from revar.strategies.credibility import credible_transitions, doubt, keep_to_policy
 from revar.strategies.flow_costs import estimated_costs
 from revar.strategies.flow_tuning import EARLY, STUDIED, Tuning
 from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen, refresh_frequencies
@@ -123,9 +123,9 @@ def _plan_flow(
                 share = 1.0 / count if policy[s, a] > 0.0 else 0.0
                 behavior[t, s, a] = 0.5 * (policy[s, a] + share)
     left = float(question.episodes - episode)
-    ways = believed
+    ways, prior = believed, 0.0
     if not known_transitions:
-        ways = credible_transitions(believed, seen.visits, policy)
+        ways, prior = credible_transitions(believed, seen.visits, policy)
     accelerated_sweeps(
         ways,
         question.initial,
@@ -137,6 +137,8 @@ def _plan_flow(
         int(min(tuning.sweeps, 3.0 * sqrt(episode))),
         tuning.settled,
     )
+    if prior > 0.0:
+        keep_to_policy(behavior, layers, policy, seen.visits, tuning.caution * doubt(prior))
 
 
 @compiled
@@ -150,7 +152,7 @@ def _replan(
     steps: int,  # noqa: ARG001 - as all rules are called
     episode: int,
 ) -> None:
-    if not is_due(parameters[11:], episode):
+    if not is_due(parameters[12:], episode):
         return
     tuning = Tuning(
         parameters[0],
@@ -163,8 +165,9 @@ def _replan(
         parameters[7],
         parameters[8],
         parameters[9],
+        parameters[10],
     )
-    known_transitions = parameters[10] != 0.0
+    known_transitions = parameters[11] != 0.0
     if not known_transitions:
         refresh_frequencies(believed, seen.visits, seen.outcome_count)
     _plan_flow(question, believed, seen, known_transitions, tuning, episode, memory.scores)
