@@ -49,7 +49,7 @@ VARIANTS: dict[str, str | Strategy] = {
     "no bonus": Flow(tuning=Tuning(bonus=0.0)),
     "bonus 1": Flow(tuning=Tuning(bonus=1.0)),
     "shares as planned": Flow(tuning=Tuning(caution=0.0)),
-    "more caution (6)": Flow(tuning=Tuning(caution=6.0)),
+    "shares kept to the policy, 6 n": Flow(tuning=Tuning(caution=6.0)),
     "weaker prior (2 visits)": Flow(tuning=Tuning(prior_visits=2.0)),
     "stronger prior (8 visits)": Flow(tuning=Tuning(prior_visits=8.0)),
     "no unseen outcomes": Flow(tuning=Tuning(novelty=0.0)),

@@ -30,19 +30,28 @@ class _Worker(threading.Thread):
     """A thread that says itself when it is through.
 
     `join` can't be asked: an interrupt of it takes a living thread for a stopped one, for good
-    (CPython before 3.13).
+    (CPython before 3.13). A bare lock bears interrupts, which the steps inside an `Event` do not.
     """
 
     def __init__(self, work: Callable[[], None], name: str) -> None:
         super().__init__(name=name, daemon=True)
         self.work = work
-        self.through = threading.Event()
+        self.through = False
+        self._running = threading.Lock()
+        self._running.acquire()
 
     def run(self) -> None:
         try:
             self.work()
         finally:
-            self.through.set()
+            self.through = True
+            self._running.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is through, after so many seconds at most."""
+        if not self.through and self._running.acquire(timeout=seconds):
+            self._running.release()
+        return self.through
 
 
 _left_behind: WeakSet[_Worker] = WeakSet()
@@ -84,7 +93,7 @@ def drive(
 
     def wait() -> None:
         for worker in workers:
-            while not worker.through.wait(POLL_SECONDS):
+            while not worker.wait(POLL_SECONDS):
                 report()
         report()
 
@@ -104,7 +113,8 @@ def drive(
         started = [worker for worker in workers if worker.ident is not None]
         _left_behind.update(started)
         for worker in started:
-            worker.through.wait(PARTING_SECONDS / len(workers))
+            if worker.wait(PARTING_SECONDS / len(workers)):
+                worker.join(PARTING_SECONDS)  # its last steps: then it is no longer listed
     if errors:
         raise errors[0]
     return np.flatnonzero(ended)
@@ -120,11 +130,11 @@ def end_left_behind() -> None:
     that takes no such step before the time is over is inside a single long call.
     """
     waits_until = time.monotonic() + EXIT_SECONDS
-    left = [worker for worker in _left_behind if not worker.through.is_set()]
+    left = [worker for worker in _left_behind if not worker.through]
     for worker in left:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(worker.ident or 0), ctypes.py_object(SystemExit)
         )
     with suppress(KeyboardInterrupt):  # whoever interrupts again does not want to wait
         for worker in left:
-            worker.through.wait(max(0.0, waits_until - time.monotonic()))
+            worker.wait(max(0.0, waits_until - time.monotonic()))

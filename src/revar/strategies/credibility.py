@@ -72,18 +72,19 @@ def keep_to_policy(
                 own = _own_share(visits[s, a], prior)
                 behavior[t, s, a] = own * behavior[t, s, a] + (1.0 - own) * policy[s, a]
                 total += behavior[t, s, a]
-            for a in range(actions):
-                behavior[t, s, a] /= total
+            if total > 0.0:
+                for a in range(actions):
+                    behavior[t, s, a] /= total
 
 
 @inlined
 def doubt(prior: float) -> float:
-    """After how many visits half of a share is the plan's, from the same for transitions (n > 0).
+    """After how many visits half of a share is the plan's, from the same for transitions.
 
     The same number, but for actions that hardly differ in where they lead: there a plan goes by
     costs, not by ways, and ways are no reason to doubt it.
     """
-    return 1.0 / (1.0 / prior + prior / ALIKE**2)
+    return 1.0 / (1.0 / prior + prior / ALIKE**2) if prior > 0.0 else 0.0
 
 
 @inlined

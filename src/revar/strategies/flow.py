@@ -137,8 +137,9 @@ def _plan_flow(
         int(min(tuning.sweeps, 3.0 * sqrt(episode))),
         tuning.settled,
     )
-    if prior > 0.0:
-        keep_to_policy(behavior, layers, policy, seen.visits, tuning.caution * doubt(prior))
+    doubted = tuning.caution * doubt(prior)
+    if doubted > 0.0:
+        keep_to_policy(behavior, layers, policy, seen.visits, doubted)
 
 
 @compiled
