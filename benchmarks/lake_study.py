@@ -222,13 +222,12 @@ def markdown(lakes: list[Lake], cases: list[Stopping]) -> str:
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for lake in lakes:
-        low, high = binomtest(
-            round(lake.real_coverage * lake.real_runs), lake.real_runs
-        ).proportion_ci()
+        held = round(lake.real_coverage * lake.real_runs)
+        low, high = binomtest(held, lake.real_runs).proportion_ci()
         lines.append(
             f"| {lake.size} x {lake.size} | {lake.epsilon} | {lake.value:.4f} "
             f"| {lake.coverage:.1%} "
-            f"| {lake.real_coverage:.0%} ({low:.0%} to {high:.0%}) | {lake.real_p_value:.2f} "
+            f"| {held} of {lake.real_runs} ({low:.0%} to {high:.0%}) | {lake.real_p_value:.2f} "
             f"| {lake.measured_mean_return:.4f} / {lake.measured_on_policy:.4f} / "
             f"{lake.measured_flow:.4f} | {lake.ratio:.2f} "
             f"| {lake.measured_ratio:.2f} ± {lake.measured_ratio * lake.measured_error:.2f} "
