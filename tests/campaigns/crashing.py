@@ -38,8 +38,11 @@ LEASE = 0.4  # seconds
 WORKERS = 4
 
 
-def work(port: int, notes_path: Path, left: Path) -> None:
-    """A worker: goes on with the episode it left when it was killed, or leaves it to its lease."""
+def work(port: int, notes_path: Path, left: Path, over: Path) -> None:
+    """A worker: goes on with the episode it left when it was killed, or leaves it to its lease.
+
+    It ends when the budget is spent and the killing is over, which a file says.
+    """
     caller = Caller(port, Notes(notes_path))
     if left.exists() and random.random() < 0.5:
         play(caller, json.loads(left.read_text()))
@@ -47,7 +50,7 @@ def work(port: int, notes_path: Path, left: Path) -> None:
         episode = {"id": uuid.uuid4().hex, "step": 0, "state": "a"}
         status, answer = caller.post("/episodes", {"episode": episode["id"]})
         if status == 409:
-            if answer["error"]["code"] == "budget-spent":
+            if answer["error"]["code"] == "budget-spent" and over.exists():
                 return
             time.sleep(0.02)
             continue
@@ -61,7 +64,7 @@ def crash(
     """The experiment, with notes in `folder`; raises where the promise is broken."""
     draw = random.Random(seed)
     port = free_port()
-    notes = folder / "notes.jsonl"
+    notes, over = folder / "notes.jsonl", folder / "over"
     campaign = Campaign.create(
         storage, NAME, policy=POLICY, horizon=HORIZON, episodes=episodes, seed=seed, lease=LEASE
     )
@@ -69,7 +72,7 @@ def crash(
     warm_up()
 
     def worker(number: int) -> Callable[[], None]:
-        return lambda: work(port, notes, folder / f"left-{number}.json")
+        return lambda: work(port, notes, folder / f"left-{number}.json", over)
 
     jobs = {"service": service(storage, port), **{f"worker {i}": worker(i) for i in range(WORKERS)}}
     began = time.monotonic()
@@ -90,6 +93,7 @@ def crash(
             killed[name.partition(" ")[0]] += 1
             alive[name] = forked(jobs[name])
         at_kills = time.monotonic() - began
+        over.touch()
         for name in [name for name in alive if name != "service"]:
             _, status = os.waitpid(alive.pop(name), 0)
             if os.waitstatus_to_exitcode(status) != 0:
