@@ -138,6 +138,7 @@ def strategy_of(strategy: str | Strategy | StrategyRecord) -> Strategy:
     if not isinstance(strategy, StrategyRecord):
         return find_strategy(strategy)
     kind = strategies.find(strategy.id)
+    # Strategies are dataclasses, which a registry of classes does not say.
     known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     unknown = sorted(set(strategy.parameters) - known)
     if unknown:
