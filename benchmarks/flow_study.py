@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ VARIANTS: dict[str, str | Strategy] = {
     "bonus 1": Flow(tuning=Tuning(bonus=1.0)),
     "shares as planned": Flow(tuning=Tuning(caution=0.0)),
     "shares kept to the policy, 6 n": Flow(tuning=Tuning(caution=6.0)),
+    "no more caution for many pairs": Flow(tuning=Tuning(many_visits=inf)),
     "weaker prior (2 visits)": Flow(tuning=Tuning(prior_visits=2.0)),
     "stronger prior (8 visits)": Flow(tuning=Tuning(prior_visits=8.0)),
     "no unseen outcomes": Flow(tuning=Tuning(novelty=0.0)),

@@ -19,7 +19,7 @@ from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen, re
 from revar.strategies.schedule import growing_times, is_due
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, strategies
-from revar.theory.flow_steps import accelerated_sweeps
+from revar.theory.flow_steps import accelerated_sweeps, objective_of
 
 
 @strategies.register("flow")
@@ -123,6 +123,8 @@ def _plan_flow(
                 share = 1.0 / count if policy[s, a] > 0.0 else 0.0
                 behavior[t, s, a] = 0.5 * (policy[s, a] + share)
     left = float(question.episodes - episode)
+    ahead = max(1.0, min(left, tuning.look_ahead * episode + 10.0))
+    already = seen.visits.astype(np.float64)
     ways, prior = believed, 0.0
     if not known_transitions:
         ways, prior = credible_transitions(believed, seen.visits, policy)
@@ -131,15 +133,51 @@ def _plan_flow(
         question.initial,
         layers,
         costs,
-        seen.visits.astype(np.float64),
-        max(1.0, min(left, tuning.look_ahead * episode + 10.0)),
+        already,
+        ahead,
         behavior,
         int(min(tuning.sweeps, 3.0 * sqrt(episode))),
         tuning.settled,
     )
-    doubted = tuning.caution * doubt(prior)
+    doubted = doubt(prior)
+    lacking = doubted * _tried_pairs(seen.visits, policy) / tuning.many_visits
+    if lacking > 1.0:
+        gain = _gain(question, ways, layers, costs, already, episode, ahead, behavior)
+        doubted *= max(1.0, lacking / gain)
+    doubted *= tuning.caution
     if doubted > 0.0:
         keep_to_policy(behavior, layers, policy, seen.visits, doubted)
+
+
+@compiled
+def _tried_pairs(visits: IntArray, policy: FloatArray) -> int:
+    """How many of the target policy's pairs have been visited."""
+    count = 0
+    for s in range(policy.shape[0]):
+        for a in range(policy.shape[1]):
+            count += policy[s, a] > 0.0 and visits[s, a] > 0
+    return count
+
+
+@compiled
+def _gain(
+    question: Question,
+    ways: Outcomes,
+    layers: Layers,
+    costs: FloatArray,
+    visits: FloatArray,
+    episode: int,
+    ahead: float,
+    behavior: FloatArray,
+) -> float:
+    """How many times the error of visits so far and planned the target policy's would be."""
+    initial, policy = question.initial, question.policy
+    planned = objective_of(ways, initial, layers, costs, visits, ahead, behavior)
+    on_policy = np.zeros(behavior.shape)
+    on_policy[:] = policy
+    nothing = np.zeros(policy.shape)
+    instead = objective_of(ways, initial, layers, costs, nothing, episode + ahead, on_policy)
+    return max(1.0, instead / planned) if planned > 0.0 else 1.0
 
 
 @compiled
@@ -153,7 +191,7 @@ def _replan(
     steps: int,  # noqa: ARG001 - as all rules are called
     episode: int,
 ) -> None:
-    if not is_due(parameters[12:], episode):
+    if not is_due(parameters[13:], episode):
         return
     tuning = Tuning(
         parameters[0],
@@ -167,8 +205,9 @@ def _replan(
         parameters[8],
         parameters[9],
         parameters[10],
+        parameters[11],
     )
-    known_transitions = parameters[11] != 0.0
+    known_transitions = parameters[12] != 0.0
     if not known_transitions:
         refresh_frequencies(believed, seen.visits, seen.outcome_count)
     _plan_flow(question, believed, seen, known_transitions, tuning, episode, memory.scores)

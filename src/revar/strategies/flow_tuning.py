@@ -19,6 +19,7 @@ class Tuning(NamedTuple):
     look_ahead: float = 2.0  # a plan is made for at most so many times the episodes so far
     likeness: float = 10.0  # a pair's outcomes vary as its state's do, as if seen so often
     caution: float = 1.0  # times the visits that make a transition credible: for shares of a plan
+    many_visits: float = 100.0  # more caution if it takes more to make all transitions credible
     first_visits: float = 2.0  # every action goes first so often: one visit shows no variance
 
 
