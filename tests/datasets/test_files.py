@@ -61,6 +61,13 @@ def test_appending_joins_states_by_their_labels(suffix: str, tmp_path: Path) -> 
     assert same_data(joined(some_data(), more), found)
 
 
+def test_observations_of_different_environments_are_not_joined() -> None:
+    one = some_data(((14, 10, 0), (15, 10, 0), (16, 10, 0)))
+    other = some_data(((1, 0), (1, 1), (0, 1)))
+    with pytest.raises(InputError, match=r"states such as \(14, 10, 0\) and \(1, 0\)"):
+        joined(one, other)
+
+
 def test_joining_without_labels_keeps_numbers() -> None:
     assert joined(some_data(None), some_data(None)).labels is None
     mixed = joined(some_data(None), Dataset.of([Trajectory.of([0], [0], [1.0])], (2,)))

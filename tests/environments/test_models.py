@@ -91,6 +91,14 @@ def test_a_model_that_is_played_has_the_models_value() -> None:
     assert abs(np.mean(returns) - revar.policy_value(grid.mdp, grid.policy)) < 4 * error
 
 
+@pytest.mark.parametrize("action", [-1, 4, 99])
+def test_a_played_model_refuses_actions_that_it_does_not_have(action: int) -> None:
+    env = revar.to_gymnasium(revar.from_gymnasium("FrozenLake-v1"))
+    env.reset(seed=0)
+    with pytest.raises(InputError, match=f"action {action} does not exist; there are 4"):
+        env.step(action)
+
+
 def test_options_and_what_the_table_does_not_know() -> None:
     large = revar.from_gymnasium("FrozenLake-v1", env_options={"map_name": "8x8"})
     assert large.states == 64

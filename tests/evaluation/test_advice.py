@@ -1,5 +1,7 @@
 """Advice from pilots, against exact numbers of known models."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,7 @@ def test_the_numbers_of_large_pilots_are_the_exact_ones(problem_id: str) -> None
             data, policy, half_width=0.1, horizon=mdp.horizon, discount=mdp.discount
         )
         for i, need in enumerate((advice.on_policy, advice.flow)):
+            assert need.high is not None
             assert need.low <= need.episodes <= need.high
             assert need.episodes == pytest.approx(exact[i], rel=0.6)
             covered[i] += need.low <= exact[i] <= need.high
@@ -85,6 +88,31 @@ def test_too_little_data_is_called_so() -> None:
     advice = revar.advise("Taxi-v4", "uniform", half_width=1.0, pilot=20, discount=0.9, seed=0)
     assert advice.unvisited_probability > 0.1
     assert advice.sentence.startswith("the data has seen too little")
+
+
+def test_where_little_varied_there_is_no_upper_end() -> None:
+    """The uniform policy reaches the goal in 1.5% of episodes: the pilots see it never and once."""
+    for pilot, seed, rewards in ((50, 0, 0), (200, 3, 1)):
+        advice = revar.advise(
+            "FrozenLake-v1", "uniform", half_width=0.005, discount=0.99, pilot=pilot, seed=seed
+        )
+        played = revar.evaluate(
+            "FrozenLake-v1", "uniform", strategy="on-policy", episodes=pilot, seed=seed
+        )
+        assert played.dataset.rewards.sum() == rewards
+        assert advice.on_policy.high is None and advice.flow.high is None
+        assert "or more)" in str(advice)
+        assert advice.sentence.startswith("too little varied")
+
+
+def test_files_of_evaluations_know_horizon_and_discount(tmp_path: Path) -> None:
+    path = tmp_path / "lake.npz"
+    result = revar.evaluate(
+        "FrozenLake-v1", "uniform", episodes=300, discount=0.9, seed=0, save=path
+    )
+    told = revar.advise(result.dataset, "uniform", half_width=0.01, horizon=100, discount=0.9)
+    assert revar.advise(path, "uniform", half_width=0.01) == told
+    assert revar.advise(path, "uniform", half_width=0.01, discount=0.5) != told
 
 
 def test_bad_input_is_refused() -> None:

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 import revar
 from revar.environments.observations import observations_of
@@ -88,6 +90,55 @@ def test_uniform_and_epsilon_greedy() -> None:
         revar.epsilon_greedy(lambda seen: 7, 0.1, 2)(0)
 
 
+def test_an_answer_may_be_overwritten_by_the_next_one() -> None:
+    room = np.zeros(2)
+
+    def reused(observation: Any) -> Any:
+        room[:] = TABLE[observation]
+        return room
+
+    asked = target(reused)
+    for _ in range(2):
+        assert [asked(state).tolist() for state in range(3)] == TABLE.tolist()
+
+
+@pytest.mark.parametrize(
+    ("space", "first"),
+    [
+        (spaces.Discrete(3, start=-1), (-1, 0, 1)),
+        (spaces.Discrete(3, start=1), (1, 2, 3)),
+        (spaces.MultiDiscrete([3]), ((0,), (1,), (2,))),
+        (spaces.Dict({"a": spaces.Discrete(3)}), ((0,), (1,), (2,))),
+    ],
+)
+def test_softened_arrays_are_looked_up_as_arrays_are(
+    space: gymnasium.Space[Any], first: tuple[Any, ...]
+) -> None:
+    observations = observations_of(space)
+    for form in (TABLE, TABLE.tolist(), np.array([1, 0, 0])):
+        soft = TargetPolicy(revar.epsilon_greedy(form, 0.1, 2), observations, 2)
+        rows = np.array([soft(state) for state in first])
+        assert np.allclose(rows, [[0.05, 0.95], [0.95, 0.05], [0.95, 0.05]])
+
+
+def test_what_cannot_be_softened_is_refused() -> None:
+    assert revar.epsilon_greedy(lambda seen: [3.0], 0.1, 1)(0).tolist() == [1.0]
+    for answer, message in [
+        ([np.nan, 0.5], "gives NaN"),
+        (np.nan, "gives NaN"),
+        (1.7, "the greedy action is 1.7; there are 2 actions"),
+        ([0.1, 0.2, 0.7], "gives 3 numbers at observation 0; there are 2 actions"),
+        ("left", "what the policy answers is not an array of numbers"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            revar.epsilon_greedy(lambda seen, answer=answer: answer, 0.1, 2)(0)
+    for table in ([[np.nan, 0.5]], [0.0, np.nan]):
+        with pytest.raises(InputError, match="gives NaN"):
+            revar.epsilon_greedy(table, 0.1, 2)
+    with pytest.raises(InputError, match="the greedy action is 2"):
+        revar.epsilon_greedy([0, 2], 0.1, 2)
+
+
 def test_a_trained_model() -> None:
     asked = target(Predictor())
     assert [asked(state).tolist() for state in range(3)] == [[0, 1], [1, 0], [1, 0]]
@@ -95,6 +146,8 @@ def test_a_trained_model() -> None:
     assert soft(0).tolist() == pytest.approx([0.1, 0.9])
     drawn = target(revar.policy_from_predictor(Predictor(), 2, deterministic=False))
     assert drawn(0).tolist() == pytest.approx([0.2, 0.8])
+    both = target(revar.policy_from_predictor(Predictor(), 2, epsilon=0.5, deterministic=False))
+    assert both(0).tolist() == pytest.approx([0.35, 0.65])
     with pytest.raises(InputError, match="has no method predict"):
         revar.policy_from_predictor(3, 2)
 

@@ -128,6 +128,7 @@ def test_a_policy_that_raises() -> None:
         ({"horizon": 0}, "horizon is 0"),
         ({"discount": 1.5}, "discount is 1.5"),
         ({"half_width": 0.0}, "half_width is 0.0; it must be positive"),
+        ({"half_width": "x"}, "half_width is 'x'; it must be positive"),
         ({"confidence": 95}, "confidence is 95"),
         ({"seed": -1}, "seed is -1"),
         ({"environments": 0}, "environments is 0"),

@@ -30,12 +30,12 @@ def advise(
     """Say how many episodes are needed, on-policy and with flow, from a pilot or stored episodes.
 
     ENVIRONMENT is a Gymnasium id, module:factory, a built-in problem, or a file of episodes
-    (.npz, .parquet; then --horizon is needed).
+    (.npz, .parquet; --horizon is needed where the file does not know it).
 
     \b
     Examples:
-      revar advise FrozenLake-v1 --policy uniform --discount 0.99 --half-width 0.005
-      revar advise lake.npz --policy policy.npy --horizon 100 --half-width 0.01
+      revar advise FrozenLake-v1 --policy uniform --discount 0.99 --pilot 2000 --half-width 0.005
+      revar advise lake.npz --policy policy.npy --half-width 0.01
     """
     import revar
 

@@ -14,6 +14,7 @@ Known = TypeVar("Known")
 
 def joined(first: Dataset, second: Dataset) -> Dataset:
     """The episodes of both; states are told apart by their labels, or else by their numbers."""
+    _check_labels(first, second)
     labels = None
     states, successors = second.states, second.successors
     if first.labels is not None or second.labels is not None:
@@ -35,6 +36,14 @@ def joined(first: Dataset, second: Dataset) -> Dataset:
         _common(first.action_count, second.action_count, "actions"),
         _common(first.first_label, second.first_label, "as least labels"),
     )
+
+
+def _check_labels(first: Dataset, second: Dataset) -> None:
+    """Labels of several parts are observations, and those of one environment are equally long."""
+    if first.labels and second.labels:
+        one, other = first.labels[0], second.labels[0]
+        if isinstance(one, tuple) and isinstance(other, tuple) and len(one) != len(other):
+            raise InputError(f"datasets that are joined have states such as {one} and {other}")
 
 
 def _common(one: Known | None, other: Known | None, what: str) -> Known | None:

@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 
 from revar.engine.world import World, draw_first_state, draw_outcome, draw_reward
+from revar.errors import InputError
 from revar.model.mdp import TabularMDP
 
 
@@ -34,6 +35,8 @@ class ModelEnvironment(gymnasium.Env[np.int64, np.int64]):
 
     def step(self, action: Any) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
         """Draw an outcome and its reward."""
+        if not 0 <= int(action) < self._mdp.actions:
+            raise InputError(f"action {action} does not exist; there are {self._mdp.actions}")
         pair = self._state * self._mdp.actions + int(action)
         slot = draw_outcome(self._world, pair, self.np_random)
         source = slot if self._world.by_outcome else pair

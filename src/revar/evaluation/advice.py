@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from revar.datasets.files import dataset_of
+from revar.datasets.files import load_collected
 from revar.environments.bins import Bins
 from revar.errors import InputError
 from revar.estimators.comparison import costly_model, first_state_variance
@@ -20,7 +20,7 @@ from revar.model.mdp import TabularMDP
 from revar.model.observed import Observed
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
-from revar.model.validation import checked_confidence
+from revar.model.validation import checked_confidence, checked_half_width
 from revar.theory.costs import estimation_variance
 from revar.theory.flow import optimal_flow
 
@@ -35,10 +35,11 @@ class Need:
 
     episodes: int
     low: int
-    high: int
+    high: int | None  # None where the data sets no limit
 
     def __str__(self) -> str:
-        return f"{self.episodes:,} episodes (95%: {self.low:,} to {self.high:,})"
+        upper = "or more" if self.high is None else f"to {self.high:,}"
+        return f"{self.episodes:,} episodes (95%: {self.low:,} {upper})"
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class Advice:
         """What to make of it."""
         if self.unvisited_probability > TOO_MUCH_UNSEEN:
             return "the data has seen too little of this policy to compare; give more of it"
+        if self.on_policy.high is None or self.flow.high is None:
+            return "too little varied in the data to say how many are enough; give more of it"
         if self.gain - 1.0 <= CLOSE:
             return f"on-policy is already within {max(self.gain - 1.0, 0.0):.0%} of optimal here"
         return f"flow needs {1.0 / self.gain:.0%} of the episodes that on-policy needs here"
@@ -94,18 +97,23 @@ def advise(
 ) -> Advice:
     """Episodes needed for `half_width`, on-policy and with flow.
 
-    From `pilot` on-policy episodes of an environment, or from a stored dataset (then `horizon`
-    is needed, and `env` says how observations become states).
+    From `pilot` on-policy episodes of an environment, or from a stored dataset (then `env` says how
+    observations become states, and `horizon` is needed unless an evaluation has saved the file,
+    which then also knows the discount).
     """
-    if not half_width > 0:
-        raise InputError(f"half_width is {half_width}; it must be positive")
+    checked_half_width(half_width)
     checked_confidence(confidence)
     if isinstance(env_or_dataset, Dataset) or _is_file(env_or_dataset):
-        data = dataset_of(env_or_dataset, "dataset")
+        data, known = env_or_dataset, None
+        if not isinstance(data, Dataset):
+            data, known = load_collected(data)
+        if known is not None:
+            horizon = known.horizon if horizon is None else horizon
+            discount = known.discount if discount is None else discount
         if horizon is None:
             raise InputError("advice from stored data needs a horizon")
-        share = 1.0 if discount is None else discount
-        collection = folded(data, policy, horizon, share, env, bins, env_options)
+        discount = 1.0 if discount is None else discount
+        collection = folded(data, policy, horizon, discount, env, bins, env_options)
         task, statistics = collection.task, collection.statistics
         unvisited = collection.estimate().unvisited_probability
     else:
@@ -172,17 +180,16 @@ def _need(episodes: float, resampled: FloatArray) -> Need:
     """The number, and how resampled numbers spread around their median, on a log scale.
 
     A variance that came out too small by some factor is as likely as one too large by it, so that
-    the spread is turned round: what resampling makes smaller may well be larger.
+    the spread is turned round: what resampling makes smaller may well be larger. Where resampled
+    data can be without any variance, there is no saying how much larger.
     """
     if not isfinite(episodes) or resampled.size == 0:
         raise InputError("the data cannot tell how many episodes are needed; give more of it")
     low, middle, high = np.percentile(resampled, [2.5, 50.0, 97.5])
-    if low == 0.0:
-        return Need(max(1, ceil(episodes)), 1, max(1, ceil(episodes)))
     return Need(
         max(1, ceil(episodes)),
-        max(1, int(episodes * min(middle / high, 1.0))),
-        max(1, ceil(episodes * max(middle / low, 1.0))),
+        max(1, int(episodes * min(middle / high, 1.0))) if high > 0.0 else 1,
+        max(1, ceil(episodes * max(middle / low, 1.0))) if low > 0.0 else None,
     )
 
 

@@ -27,7 +27,12 @@ from revar.evaluation.run import Progress, Run
 from revar.evaluation.workers.player import CrewPlayer
 from revar.evaluation.workers.staff import staff_of
 from revar.model.trajectory import Dataset
-from revar.model.validation import checked_confidence, checked_count, checked_episodes
+from revar.model.validation import (
+    checked_confidence,
+    checked_count,
+    checked_episodes,
+    checked_half_width,
+)
 from revar.progress import progress_bar
 from revar.strategies.strategy import Strategy, find_strategy
 
@@ -161,8 +166,8 @@ def _player(
 
 
 def _check_goal(half_width: float | None, confidence: float) -> None:
-    if half_width is not None and not half_width > 0:
-        raise InputError(f"half_width is {half_width}; it must be positive")
+    if half_width is not None:
+        checked_half_width(half_width)
     checked_confidence(confidence)
 
 

@@ -8,8 +8,9 @@ from revar.model.validation import checked_reward
 
 def blamed(error: Exception, call: str) -> InputError:
     """The sentence about an environment that raised."""
-    text = str(error).strip().partition("\n")[0]
-    return InputError(f"the environment raised {type(error).__name__} in {call}: {text}")
+    return InputError(
+        f"the environment raised {type(error).__name__} in {call}: {_first_line(error)}"
+    )
 
 
 def reward_number(reward: Any) -> float:
@@ -29,5 +30,10 @@ def answer_of(policy: Any, observation: Any) -> Any:
         raise
     except Exception as error:
         raise InputError(
-            f"the policy raised {type(error).__name__} at observation {observation!r}: {error}"
+            f"the policy raised {type(error).__name__} at observation {observation!r}: "
+            f"{_first_line(error)}"
         ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

@@ -12,7 +12,7 @@ from revar.environments.opening import named_object
 from revar.errors import InputError
 from revar.evaluation.faults import answer_of
 from revar.model.arrays import FloatArray
-from revar.model.validation import checked_count, checked_share
+from revar.model.validation import as_floats, checked_count, checked_share
 
 # From an observation to the probability of every action.
 ObservationPolicy = Callable[[Any], Any]
@@ -32,7 +32,7 @@ class TargetPolicy:
         if row is None:
             answer = self._ask(state)
             try:
-                row = np.asarray(answer)
+                row = np.array(answer)  # a copy: some functions answer into one and the same array
             except ValueError:  # lists of different lengths
                 raise InputError(
                     f"the target policy in state {state!r} gives {answer!r}, which is no row of "
@@ -56,19 +56,31 @@ class _Constant:
 
 @dataclass(frozen=True, eq=False)
 class _EpsilonGreedy:
-    policy: Any  # a function of the observation, or a table
+    policy: ObservationPolicy
     epsilon: float
     actions: int
 
     def __call__(self, observation: Any) -> FloatArray:
-        found = self.policy(observation) if callable(self.policy) else self.policy[observation]
-        choice = np.asarray(found)
-        best = int(np.argmax(choice)) if choice.ndim == 1 and choice.size > 1 else int(choice)
-        if not 0 <= best < self.actions:
-            raise InputError(f"the greedy action is {best}; there are {self.actions} actions")
-        row = np.full(self.actions, self.epsilon / self.actions)
-        row[best] += 1.0 - self.epsilon
-        return row
+        answer = as_floats(self.policy(observation), "what the policy answers")
+        if answer.shape != (self.actions,):
+            if answer.size != 1:
+                raise InputError(
+                    f"the policy gives {answer.size} numbers at observation {observation!r}; there "
+                    f"are {self.actions} actions"
+                )
+            answer = answer.reshape(())
+        return _softened(answer, answer.ndim == 1, self.epsilon, self.actions)
+
+
+@dataclass(frozen=True, eq=False)
+class SoftTable:
+    """What `epsilon_greedy` makes of an array: looked up as arrays are, by places."""
+
+    table: FloatArray  # [*observations, A]
+
+    def __call__(self, observation: Any) -> FloatArray:
+        """The row of an observation that is its own place."""
+        return np.asarray(self.table[observation])
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +95,7 @@ class _Predicted:
 @dataclass(frozen=True, eq=False)
 class _Distribution:
     model: Any
+    epsilon: float
 
     def __call__(self, observation: Any) -> FloatArray:
         tensor, _ = self.model.policy.obs_to_tensor(observation)
@@ -90,7 +103,19 @@ class _Distribution:
         for method in ("detach", "cpu", "numpy"):  # a tensor's way to an array
             chances = getattr(chances, method)() if hasattr(chances, method) else chances
         row: FloatArray = np.asarray(chances, dtype=np.float64).ravel()
-        return np.asarray(row / row.sum())  # single precision sums to 1 only nearly
+        row = row / row.sum()  # single precision sums to 1 only nearly
+        return np.asarray((1.0 - self.epsilon) * row + self.epsilon / row.size)
+
+
+def _softened(found: FloatArray, by_row: bool, epsilon: float, actions: int) -> FloatArray:
+    """Probabilities for actions that are named, or that are best in the last axis."""
+    if np.isnan(found).any():
+        raise InputError("the policy that epsilon-greedy softens gives NaN")
+    best = np.asarray(np.argmax(found, axis=-1) if by_row else found)
+    none = ~((best >= 0) & (best < actions) & (best == np.floor(best)))
+    if none.any():
+        raise InputError(f"the greedy action is {best[none][0]:g}; there are {actions} actions")
+    return np.asarray((1.0 - epsilon) * np.eye(actions)[best.astype(int)] + epsilon / actions)
 
 
 def uniform_policy(actions: int) -> ObservationPolicy:
@@ -102,13 +127,14 @@ def epsilon_greedy(policy: Any, epsilon: float, actions: int) -> ObservationPoli
     """The policy's best action with probability 1 - epsilon, otherwise any action.
 
     `policy` maps an observation to an action's number, or to probabilities or values of all
-    actions, of which the largest is taken; or it is an array of them, one row for each
-    observation.
+    actions, of which the largest is taken; or it is an array of them: [*observations, actions], or
+    [*observations] of numbers.
     """
-    asked = policy if callable(policy) else np.asarray(policy, dtype=np.float64)
-    return _EpsilonGreedy(
-        asked, checked_share(epsilon, "epsilon"), checked_count(actions, "actions")
-    )
+    share, count = checked_share(epsilon, "epsilon"), checked_count(actions, "actions")
+    if callable(policy):
+        return _EpsilonGreedy(policy, share, count)
+    table = as_floats(policy, "policy")
+    return SoftTable(_softened(table, table.ndim > 1 and table.shape[-1] == count, share, count))
 
 
 def policy_from_predictor(
@@ -118,12 +144,13 @@ def policy_from_predictor(
 
     `model.predict(observation, deterministic=True)` gives (action, state); the policy takes that
     action, or any with probability epsilon. With deterministic=False the model's own action
-    probabilities are read from `model.policy.get_distribution(...)`.
+    probabilities take the place of that action; they are read from
+    `model.policy.get_distribution(...)`.
     """
     if not callable(getattr(model, "predict", None)):
         raise InputError(f"{type(model).__name__} has no method predict")
     if not deterministic:
-        return _Distribution(model)
+        return _Distribution(model, checked_share(epsilon, "epsilon"))
     return epsilon_greedy(_Predicted(model), epsilon, actions)
 
 
@@ -174,7 +201,7 @@ def named_policy(policy: Any, actions: int) -> Any:
         policy = uniform_policy(actions)
     if callable(getattr(policy, "predict", None)):
         policy = policy_from_predictor(policy, actions)
-    return policy
+    return policy.table if isinstance(policy, SoftTable) else policy
 
 
 def _asked(policy: Any, observations: Observations, actions: int) -> Callable[[Any], Any]:

@@ -14,7 +14,7 @@ from revar.environments.opening import open_environment
 from revar.errors import InputError
 from revar.evaluation.looks import quantile
 from revar.evaluation.opened import target_for
-from revar.evaluation.policies import load_policy, uniform_policy
+from revar.evaluation.policies import SoftTable, load_policy, uniform_policy
 from revar.evaluation.result import EvaluationResult, Look
 from revar.model.trajectory import Dataset
 from revar.model.validation import as_floats, checked_confidence
@@ -106,6 +106,8 @@ def target_by_label(policy: Any, data: Dataset) -> Any:
                 "or an array"
             )
         return uniform_policy(data.action_count)
+    if isinstance(policy, SoftTable):
+        policy = policy.table
     if callable(policy):
         return policy
     table = as_floats(policy, "policy")

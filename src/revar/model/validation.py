@@ -53,6 +53,13 @@ def checked_confidence(confidence: Any) -> float:
     return float(confidence)
 
 
+def checked_half_width(half_width: Any) -> float:
+    """A positive number."""
+    if not (isinstance(half_width, Real) and float(half_width) > 0.0):
+        raise InputError(f"half_width is {half_width!r}; it must be positive")
+    return float(half_width)
+
+
 def checked_horizon(horizon: Any) -> int:
     """A whole number of steps, at least 1."""
     return checked_count(horizon, "horizon")
