@@ -1,5 +1,6 @@
 """Target policies in all their forms."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -124,16 +125,16 @@ def test_softened_arrays_are_looked_up_as_arrays_are(
 def test_what_cannot_be_softened_is_refused() -> None:
     assert revar.epsilon_greedy(lambda seen: [3.0], 0.1, 1)(0).tolist() == [1.0]
     for answer, message in [
-        ([np.nan, 0.5], "gives NaN"),
-        (np.nan, "gives NaN"),
+        ([np.nan, 0.5], "the policy gives NaN at observation 0"),
+        (np.nan, "the policy gives NaN at observation 0"),
         (1.7, "the greedy action is 1.7; there are 2 actions"),
         ([0.1, 0.2, 0.7], "gives 3 numbers at observation 0; there are 2 actions"),
         ("left", "what the policy answers is not an array of numbers"),
     ]:
         with pytest.raises(InputError, match=message):
             revar.epsilon_greedy(lambda seen, answer=answer: answer, 0.1, 2)(0)
-    for table in ([[np.nan, 0.5]], [0.0, np.nan]):
-        with pytest.raises(InputError, match="gives NaN"):
+    for table, place in (([[0.5, np.nan]], "[0, 1]"), ([0.0, np.nan], "[1]")):
+        with pytest.raises(InputError, match=re.escape(f"policy{place} is NaN")):
             revar.epsilon_greedy(table, 0.1, 2)
     with pytest.raises(InputError, match="the greedy action is 2"):
         revar.epsilon_greedy([0, 2], 0.1, 2)

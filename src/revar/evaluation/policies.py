@@ -69,6 +69,8 @@ class _EpsilonGreedy:
                     f"are {self.actions} actions"
                 )
             answer = answer.reshape(())
+        if np.isnan(answer).any():
+            raise InputError(f"the policy gives NaN at observation {observation!r}")
         return _softened(answer, answer.ndim == 1, self.epsilon, self.actions)
 
 
@@ -109,8 +111,6 @@ class _Distribution:
 
 def _softened(found: FloatArray, by_row: bool, epsilon: float, actions: int) -> FloatArray:
     """Probabilities for actions that are named, or that are best in the last axis."""
-    if np.isnan(found).any():
-        raise InputError("the policy that epsilon-greedy softens gives NaN")
     best = np.asarray(np.argmax(found, axis=-1) if by_row else found)
     none = ~((best >= 0) & (best < actions) & (best == np.floor(best)))
     if none.any():
@@ -134,6 +134,8 @@ def epsilon_greedy(policy: Any, epsilon: float, actions: int) -> ObservationPoli
     if callable(policy):
         return _EpsilonGreedy(policy, share, count)
     table = as_floats(policy, "policy")
+    for place in np.argwhere(np.isnan(table)).tolist():
+        raise InputError(f"policy{place} is NaN")
     return SoftTable(_softened(table, table.ndim > 1 and table.shape[-1] == count, share, count))
 
 
