@@ -92,6 +92,28 @@ def test_faults_are_one_sentence(env: Any, policy: Any, sentence: str) -> None:
         revar.check_aggregation(result, env, policy)
 
 
+class Coin(gymnasium.Env[Any, Any]):
+    """Pays 1 if the action is the side that a coin shows, thrown after it."""
+
+    observation_space = spaces.Discrete(1)
+    action_space = spaces.Discrete(2)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        return 0, float((self.np_random.random() < 0.5) == (action == 0)), True, False, {}
+
+
+def test_actions_are_not_drawn_from_the_environments_stream() -> None:
+    result = revar.evaluate(Coin(), "uniform", episodes=50, horizon=1, seed=0)
+    check = revar.check_aggregation(result, Coin(), "uniform", episodes=400, seed=0)
+    assert check.mean_return == pytest.approx(0.5, abs=4 * 0.5 / np.sqrt(400))
+
+
 def test_fine_bins_pass_and_coarse_ones_do_not() -> None:
     """In one bin an episode could end at any step, or never: the end's reward is misjudged."""
     fine = check(Bins.uniform([0.0], [1.0], [10]))

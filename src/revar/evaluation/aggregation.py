@@ -112,7 +112,8 @@ def _by_observation(env: Any, policy: Any, bins: Bins | None) -> ObservationPoli
 def _returns(
     env: Any, policy: ObservationPolicy, horizon: int, discount: float, episodes: int, seed: int
 ) -> FloatArray:
-    rng = np.random.default_rng(seed)
+    # Not the environment's own stream, in which actions would go together with what follows them.
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
     returns = np.zeros(episodes)
     first = int(env.action_space.start)
     for episode in range(episodes):
