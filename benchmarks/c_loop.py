@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.registry import NotMeasuredError
-from revar.engine.world import World
 from revar.model.arrays import IntArray
 from revar.model.mdp import TabularMDP
 from revar.problems import Problem
+from revar.simulation.world import World
 
 
 def build() -> Any:

@@ -17,8 +17,8 @@ import numpy as np
 import revar
 from revar.campaigns import MemoryStorage
 from revar.collection import Collection, Episode
-from revar.engine.world import World, draw_first_state, draw_outcome, draw_reward
 from revar.problems import Problem
+from revar.simulation.world import World, draw_first_state, draw_outcome, draw_reward
 
 EPISODES = 2000
 THINKING = 0.002  # seconds that a step in a thread takes at most

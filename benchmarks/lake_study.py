@@ -18,9 +18,9 @@ from scipy.stats import binomtest, ks_2samp
 
 import revar
 from benchmarks.machine import facts
-from revar.engine.result import SimulationResult
 from revar.evaluation.looks import look_times, quantile
 from revar.model.arrays import FloatArray
+from revar.simulation.result import SimulationResult
 
 RESULTS = Path(__file__).with_name("results")
 DISCOUNT = 0.99

@@ -8,8 +8,8 @@ import revar
 from benchmarks import c_loop
 from benchmarks.registry import Cost, Ratio, benchmark
 from benchmarks.timing import Work, best_marginal, best_on_the_wall, best_per_unit
-from revar.engine.result import SimulationResult
 from revar.problems import Problem, problems
+from revar.simulation.result import SimulationResult
 
 EPISODES = 20_000  # of one run: set-up and the one estimate at the end do not count beside them
 

@@ -22,10 +22,10 @@ import numpy as np
 
 import revar
 from benchmarks.machine import facts
-from revar.engine.world import World, draw_first_state, draw_outcome, draw_reward
 from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
 from revar.problems import Problem
+from revar.simulation.world import World, draw_first_state, draw_outcome, draw_reward
 
 EPISODES = 2000
 WORKERS = 8

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from revar.datasets.files import save_dataset as save_dataset
     from revar.datasets.minari import from_minari as from_minari
     from revar.datasets.minari import to_minari as to_minari
-    from revar.engine.simulation import simulate as simulate
     from revar.environments.bins import Bins as Bins
     from revar.environments.models import to_gymnasium as to_gymnasium
     from revar.environments.tables import from_gymnasium as from_gymnasium
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from revar.model.trajectory import Trajectory as Trajectory
     from revar.problems.problem import find_problem as find_problem
     from revar.progress import progress_bar as progress_bar
+    from revar.simulation.simulate import simulate as simulate
     from revar.theory.bounds import oracle_mse_bound as oracle_mse_bound
     from revar.theory.bounds import regret_bound as regret_bound
     from revar.theory.costs import estimation_variance as estimation_variance
@@ -73,7 +73,7 @@ _HOMES = {
     "EvaluationResult": "revar.evaluation.result",
     "EvaluationError": "revar.evaluation.run",
     "evaluate_data": "revar.evaluation.stored",
-    "simulate": "revar.engine.simulation",
+    "simulate": "revar.simulation.simulate",
     "Bins": "revar.environments.bins",
     "to_gymnasium": "revar.environments.models",
     "from_gymnasium": "revar.environments.tables",

@@ -25,7 +25,7 @@ _IN_PLACE: dict[str, Any] = {**_OPTIONS, "_nrt": False}
 
 
 # The folders whose files are compiled, or decide what is.
-CORE = ("model", "theory", "strategies", "estimators", "problems", "engine")
+CORE = ("model", "theory", "strategies", "estimators", "problems", "simulation")
 
 
 def _stamp_of_sources() -> str:

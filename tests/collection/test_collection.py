@@ -8,10 +8,10 @@ import pytest
 import revar
 from revar import Dataset, Task, VisitStatistics
 from revar.collection import Collection
-from revar.engine.collector import Collector
-from revar.engine.plain import play_episode
-from revar.engine.world import World
 from revar.errors import InputError
+from revar.simulation.collector import Collector
+from revar.simulation.plain import play_episode
+from revar.simulation.world import World
 from revar.strategies import find_strategy, strategies
 from tests.collection.worlds import play
 

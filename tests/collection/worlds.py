@@ -6,8 +6,8 @@ import numpy as np
 
 from revar import TabularMDP
 from revar.collection import Collection, Episode
-from revar.engine.world import World, draw_first_state, draw_outcome, draw_reward
 from revar.model.arrays import FloatArray
+from revar.simulation.world import World, draw_first_state, draw_outcome, draw_reward
 
 
 def itself(state: int) -> Hashable:

@@ -22,7 +22,7 @@ from revar.estimators import CertaintyEquivalence
 from revar.problems import problems
 from tests import enumeration
 from tests.plain_model import MODELS, Floats, PlainModel
-from tests.simulation import counts, dataset, plain, split
+from tests.plain_simulation import counts, dataset, plain, split
 
 models = st.builds(
     lambda kind, seed, by_outcome: MODELS[kind](seed, by_outcome=by_outcome),

@@ -27,7 +27,7 @@ from revar.model.trajectory import ENDED
 from revar.problems import problems
 from tests import enumeration
 from tests.plain_model import Floats, PlainModel
-from tests.simulation import dataset, plain, split
+from tests.plain_simulation import dataset, plain, split
 
 SAMPLED = [
     ImportanceSampling(),

@@ -21,7 +21,7 @@ def test_layers_hold_what_the_allowed_actions_reach(kind: str, seed: int, horizo
     model: PlainModel = MODELS[kind](seed)
     mdp = model.mdp()
     allowed = np.random.default_rng(seed).random((model.states, model.actions)) < 0.7
-    layers = reachable_layers(mdp._outcomes, mdp._initial, allowed, horizon)
+    layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, allowed, horizon)
     present = {s for s in range(model.states) if model.initial[s] > 0}
     expected = []
     for _ in range(horizon):
@@ -38,7 +38,9 @@ def test_layers_hold_what_the_allowed_actions_reach(kind: str, seed: int, horizo
 
 def test_layers_may_be_many_more_than_states() -> None:
     mdp = problems.find("riverswim")(horizon=500).mdp
-    layers = reachable_layers(mdp._outcomes, mdp._initial, np.ones((6, 2), dtype=bool), 500)
+    layers = reachable_layers(
+        mdp.arrays.outcomes, mdp.arrays.initial, np.ones((6, 2), dtype=bool), 500
+    )
     assert [len(layer) for layer in as_sets(layers)] == [1, 3, 4, 5] + [6] * 496
 
 

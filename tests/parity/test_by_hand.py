@@ -7,7 +7,7 @@ from revar import simulate
 from revar.strategies import ReducedVariance, Strategy, find_strategy
 from tests.parity.by_hand import Run
 from tests.parity.models import PROBLEMS
-from tests.simulation import plain
+from tests.plain_simulation import plain
 
 EPISODES = 80
 STRATEGIES: list[str | Strategy] = [

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from revar import simulate
-from revar.engine.result import SimulationResult
 from revar.estimators import CertaintyEquivalence, Estimator, estimators
 from revar.problems import Problem
+from revar.simulation.result import SimulationResult
 from revar.strategies import ReducedVariance, Strategy, strategies
 from revar.testing.expectations import expect_same_results
 from tests.parity.models import LAWS, PROBLEMS

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from revar import Task, VisitStatistics
-from revar.engine.collector import Collector
 from revar.model.trajectory import ENDED
+from revar.simulation.collector import Collector
 from revar.strategies import Plan, Strategy
 
 

@@ -3,8 +3,8 @@
 from functools import cache
 
 from revar import optimal_flow, simulate
-from revar.engine.result import SimulationResult
 from revar.problems import Problem, problems
+from revar.simulation.result import SimulationResult
 from revar.strategies import Strategy
 from tests.strategies.measured import Measured, predicted_mse, scaled_mse
 

@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 
 from revar import one_step_costs, simulate
-from revar.engine.result import SimulationResult
 from revar.problems import Problem, problems
+from revar.simulation.result import SimulationResult
 from revar.strategies import Strategy
 
 

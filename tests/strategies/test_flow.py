@@ -17,16 +17,16 @@ from revar import (
     policy_value,
     simulate,
 )
-from revar.engine.collector import Collector
-from revar.engine.plain import play_episode
-from revar.engine.result import SimulationResult
-from revar.engine.world import World
 from revar.errors import InputError
 from revar.estimators import CertaintyEquivalence
 from revar.model.arrays import FloatArray, Layers
 from revar.model.reachability import expand
 from revar.model.trajectory import ENDED
 from revar.problems import Problem, problems
+from revar.simulation.collector import Collector
+from revar.simulation.plain import play_episode
+from revar.simulation.result import SimulationResult
+from revar.simulation.world import World
 from revar.strategies import Flow, FlowOracle, ReducedVariance, Selection, Strategy
 from revar.strategies.flow import plan_times
 from revar.strategies.flow_costs import estimated_costs

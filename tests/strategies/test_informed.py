@@ -29,7 +29,7 @@ from revar.testing import check_strategy
 from revar.testing.samples import crossroads
 from tests import enumeration
 from tests.plain_model import MODELS, Floats, PlainModel
-from tests.simulation import dataset
+from tests.plain_simulation import dataset
 from tests.strategies.measured import scaled_mse
 
 Kind = type[BehaviorPolicyGradient] | type[DoublyOptimal] | type[OfflineDataInformed]

@@ -6,7 +6,7 @@ from revar.errors import InputError
 from revar.model.trajectory import ENDED
 from revar.problems import problems
 from revar.strategies import ReducedVariance, Selection
-from tests import simulation
+from tests import plain_simulation as simulation
 from tests.plain_model import MODELS, Floats, PlainModel
 
 EPISODES = 40

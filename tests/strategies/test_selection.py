@@ -5,8 +5,8 @@ import pytest
 from numpy.typing import ArrayLike
 
 from revar import Task, VisitStatistics
-from revar.engine.collector import Collector
 from revar.errors import InputError
+from revar.simulation.collector import Collector
 from revar.strategies import Plan, Selection
 from revar.strategies.selection import sampled_action
 from tests.strategies.fixed_plan import FixedPlan, asked, collector_in_one_state

@@ -5,7 +5,7 @@ import pytest
 
 from revar import estimation_variance, policy_value
 from revar.problems import problems
-from tests.simulation import counts, plain
+from tests.plain_simulation import counts, plain
 
 # The formula is the limit of many episodes: a pair of T visits adds 1/T to its own term. With
 # these numbers of episodes that is below 2 percent of the whole, a third of one standard error.

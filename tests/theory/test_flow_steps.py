@@ -61,7 +61,7 @@ class Instance:
     @property
     def model(self) -> tuple[Outcomes, Floats, Layers]:
         """The arguments that most steps begin with."""
-        outcomes, initial = self.mdp._outcomes, self.mdp._initial
+        outcomes, initial = self.mdp.arrays.outcomes, self.mdp.arrays.initial
         everything = np.ones(self.costs.shape, dtype=bool)
         return outcomes, initial, reachable_layers(outcomes, initial, everything, self.mdp.horizon)
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from revar.collection.collection import Collection, Policy
-from revar.engine.standing import StandingPlan
 from revar.model.arrays import IntArray
 from revar.model.statistics import VisitStatistics
 from revar.model.trajectory import ENDED, Dataset
+from revar.simulation.standing import StandingPlan
 from revar.strategies.strategy import Plan
 
 

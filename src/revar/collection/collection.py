@@ -9,7 +9,6 @@ import numpy as np
 from revar.collection.episode import Episode
 from revar.collection.log import EpisodeLog
 from revar.collection.states import States
-from revar.engine.standing import StandingPlan
 from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.estimator import Estimate
@@ -24,6 +23,7 @@ from revar.model.validation import (
     checked_horizon,
     checked_whole,
 )
+from revar.simulation.standing import StandingPlan
 from revar.strategies.selection import DRAWN, Selection
 from revar.strategies.strategy import Plan, Strategy, find_strategy, made_plan
 

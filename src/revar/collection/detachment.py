@@ -9,8 +9,8 @@ from revar.collection.batches import Batch, Order, SentPlan, packed
 from revar.collection.collection import Collection
 from revar.collection.episode import Episode
 from revar.collection.log import EpisodeLog
-from revar.engine.standing import StandingPlan
 from revar.model.arrays import IntArray, read_only
+from revar.simulation.standing import StandingPlan
 from revar.strategies.strategy import Plan, Strategy
 
 

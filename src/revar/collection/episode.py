@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revar.engine.standing import StandingPlan
 from revar.errors import InputError
 from revar.model.trajectory import ENDED
 from revar.model.validation import LARGEST_REWARD, checked_reward
+from revar.simulation.standing import StandingPlan
 
 if TYPE_CHECKING:
     from revar.collection.collection import Collection

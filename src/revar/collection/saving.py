@@ -8,8 +8,8 @@ import numpy as np
 
 from revar.collection.collection import Collection
 from revar.collection.episode import Episode
-from revar.engine.standing import StandingPlan
 from revar.model.statistics import VisitStatistics
+from revar.simulation.standing import StandingPlan
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan
 

@@ -5,9 +5,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from revar.engine.world import World, draw_first_state, draw_outcome, draw_reward
 from revar.errors import InputError
 from revar.model.mdp import TabularMDP
+from revar.simulation.world import World, draw_first_state, draw_outcome, draw_reward
 
 
 class ModelEnvironment(gymnasium.Env[np.int64, np.int64]):

@@ -49,7 +49,9 @@ class CertaintyEquivalence(Estimator):
         outcomes = observed.outcomes
         outcome_mean = observed.outcome_reward_mean
         if self.known_transitions:
-            outcomes = task.known_model("certainty equivalence with known transitions")._outcomes
+            outcomes = task.known_model(
+                "certainty equivalence with known transitions"
+            ).arrays.outcomes
             outcome_mean = np.zeros(outcomes.successor.size)  # covariances play no part
         initial = task.initial
         if initial is None:

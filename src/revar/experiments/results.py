@@ -12,7 +12,6 @@ import msgspec
 import numpy as np
 
 from revar.compilation import SOURCE_STAMP
-from revar.engine.result import EstimatesOfRuns
 from revar.errors import InputError
 from revar.experiments.facts import Facts
 from revar.experiments.files import replaced_file
@@ -20,6 +19,7 @@ from revar.experiments.shards import cells_of
 from revar.experiments.specification import Experiment
 from revar.experiments.tables import Columns, read_table, write_table
 from revar.model.arrays import FloatArray, IntArray
+from revar.simulation.result import EstimatesOfRuns
 
 SCHEMA_VERSION = 1
 MANIFEST = "experiment.json"

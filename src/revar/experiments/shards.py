@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 
 from revar.compilation import SOURCE_STAMP
-from revar.engine.simulation import simulate
 from revar.experiments.specification import (
     Choice,
     Experiment,
@@ -21,6 +20,7 @@ from revar.experiments.specification import (
     digest_of,
 )
 from revar.model.arrays import FloatArray, IntArray
+from revar.simulation.simulate import simulate
 from revar.theory.costs import one_step_costs, variance_of_visits
 
 # A shard is what is lost when a run is killed, and what comes back at a time: about a second.

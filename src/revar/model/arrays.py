@@ -23,6 +23,18 @@ class Outcomes(NamedTuple):
     probability: FloatArray  # [slot]
 
 
+class ModelArrays(NamedTuple):
+    """A model as compiled loops read it: writable arrays, because they take no others.
+
+    Nobody writes to them.
+    """
+
+    outcomes: Outcomes
+    initial: FloatArray  # [S]
+    reward_mean: FloatArray  # [S, A]
+    reward_std: FloatArray  # [S, A]
+
+
 class Layers(NamedTuple):
     """The states that can be occupied at each step: states[start[t]:start[t+1]] at step t."""
 

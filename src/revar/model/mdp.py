@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from revar.model.arrays import FloatArray, Outcomes, read_only
+from revar.model.arrays import FloatArray, ModelArrays, Outcomes, read_only
 from revar.model.rewards import RewardLaw, RewardMoments, reward_bound
 from revar.model.structure import Structure, classify
 from revar.model.transitions import checked_initial, checked_transitions, with_endings
@@ -39,13 +39,9 @@ class TabularMDP:
     horizon: int
     discount: float
     reward_law: str
-    # Writable for the compiled loops, which never write to them; users see read-only views.
-    _outcomes: Outcomes
-    _reward_mean: FloatArray  # [S, A]
-    _reward_std: FloatArray  # [S, A]
+    arrays: ModelArrays  # for compiled code; everybody else reads the properties below
     _outcome_reward_mean: FloatArray | None  # [slot], where rewards depend on the outcome
     _outcome_reward_std: FloatArray | None  # [slot]
-    _initial: FloatArray  # [S]
 
     def __init__(
         self,
@@ -71,12 +67,9 @@ class TabularMDP:
             "horizon": checked_horizon(horizon),
             "discount": checked_discount(discount),
             "reward_law": law.label,
-            "_outcomes": outcomes,
-            "_reward_mean": rewards.mean,
-            "_reward_std": rewards.std,
+            "arrays": ModelArrays(outcomes, start, rewards.mean, rewards.std),
             "_outcome_reward_mean": rewards.outcome_mean,
             "_outcome_reward_std": rewards.outcome_std,
-            "_initial": start,
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -84,7 +77,7 @@ class TabularMDP:
     def __repr__(self) -> str:
         return (
             f"TabularMDP(states={self.states}, actions={self.actions}, horizon={self.horizon}, "
-            f"discount={self.discount:g}, outcomes={self._outcomes.successor.size}, "
+            f"discount={self.discount:g}, outcomes={self.arrays.outcomes.successor.size}, "
             f"reward_law={self.reward_law!r})"
         )
 
@@ -92,7 +85,11 @@ class TabularMDP:
     def transitions(self) -> sparse.csr_array:
         """P(s'|s,a) as a sparse matrix [S*A, S], row s*A + a."""
         full = sparse.csr_array(
-            (self._outcomes.probability, self._outcomes.successor, self._outcomes.row_start),
+            (
+                self.arrays.outcomes.probability,
+                self.arrays.outcomes.successor,
+                self.arrays.outcomes.row_start,
+            ),
             shape=(self.states * self.actions, self.states + 1),
         )
         return sparse.csr_array(full[:, : self.states])
@@ -100,22 +97,22 @@ class TabularMDP:
     @property
     def outcomes(self) -> Outcomes:
         """Every outcome of every pair, the end of the episode included."""
-        return Outcomes(*(cast(Any, read_only(part)) for part in self._outcomes))
+        return Outcomes(*(cast(Any, read_only(part)) for part in self.arrays.outcomes))
 
     @property
     def reward_mean(self) -> FloatArray:
         """E[R|s,a], [S, A]."""
-        return cast(FloatArray, read_only(self._reward_mean))
+        return cast(FloatArray, read_only(self.arrays.reward_mean))
 
     @property
     def reward_std(self) -> FloatArray:
         """The standard deviation of R given (s,a), over outcomes and noise, [S, A]."""
-        return cast(FloatArray, read_only(self._reward_std))
+        return cast(FloatArray, read_only(self.arrays.reward_std))
 
     @property
     def initial(self) -> FloatArray:
         """The distribution of the first state, [S]."""
-        return cast(FloatArray, read_only(self._initial))
+        return cast(FloatArray, read_only(self.arrays.initial))
 
     @property
     def rewards_depend_on_outcome(self) -> bool:
@@ -126,14 +123,18 @@ class TabularMDP:
     def outcome_reward_mean(self) -> FloatArray:
         """E[R|s,a,outcome], one for each slot of `outcomes`."""
         if self._outcome_reward_mean is None:
-            return np.repeat(self._reward_mean.ravel(), np.diff(self._outcomes.row_start))
+            return np.repeat(
+                self.arrays.reward_mean.ravel(), np.diff(self.arrays.outcomes.row_start)
+            )
         return cast(FloatArray, read_only(self._outcome_reward_mean))
 
     @property
     def outcome_reward_std(self) -> FloatArray:
         """The standard deviation of R given (s,a,outcome), one for each slot of `outcomes`."""
         if self._outcome_reward_std is None:
-            return np.repeat(self._reward_std.ravel(), np.diff(self._outcomes.row_start))
+            return np.repeat(
+                self.arrays.reward_std.ravel(), np.diff(self.arrays.outcomes.row_start)
+            )
         return cast(FloatArray, read_only(self._outcome_reward_std))
 
     @cached_property
@@ -144,7 +145,7 @@ class TabularMDP:
 
     @cached_property
     def _structure(self) -> Structure:
-        return classify(self._outcomes, self._initial, self.actions, self.horizon)
+        return classify(self.arrays.outcomes, self.arrays.initial, self.actions, self.horizon)
 
     def structure(self) -> Structure:
         """Bandit, tree, layered or general, by the paper's Definitions 1 and 2, and why."""

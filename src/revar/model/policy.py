@@ -14,7 +14,7 @@ from revar.model.validation import SUM_TOLERANCE, as_floats, pair_name, refuse
 def checked_policy(mdp: TabularMDP, policy: Any) -> FloatArray:
     """The policy as an array [S, A] whose rows sum to 1 wherever the policy itself can lead."""
     table = checked_probabilities(policy, "policy", mdp.states, mdp.actions)
-    layers = reachable_layers(mdp._outcomes, mdp._initial, table > 0, mdp.horizon)
+    layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, table > 0, mdp.horizon)
     check_sums(table, "policy", np.unique(layers.states))
     return table
 
@@ -27,16 +27,16 @@ def checked_behavior(mdp: TabularMDP, behavior: Any) -> FloatArray:
     table = as_floats(behavior, "behavior")
     if table.ndim == 2:
         table = checked_probabilities(table, "behavior", mdp.states, mdp.actions)
-        layers = reachable_layers(mdp._outcomes, mdp._initial, table > 0, mdp.horizon)
+        layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, table > 0, mdp.horizon)
         check_sums(table, "behavior", np.unique(layers.states))
         table = table[None]
     elif table.shape == (mdp.horizon, mdp.states, mdp.actions):
-        present = mdp._initial
+        present = mdp.arrays.initial
         for t in range(mdp.horizon):
             name = f"behavior at step {t}"
             step = checked_probabilities(table[t], name, mdp.states, mdp.actions)
             check_sums(step, name, np.flatnonzero(present))
-            layers = reachable_layers(mdp._outcomes, present, step > 0, 2)
+            layers = reachable_layers(mdp.arrays.outcomes, present, step > 0, 2)
             present = np.zeros(mdp.states)
             present[layers.states[layers.start[1] :]] = 1.0
     else:

@@ -69,7 +69,7 @@ class Task:
             policy=checked_policy(mdp, policy),
             horizon=mdp.horizon,
             discount=mdp.discount,
-            initial=mdp._initial,
+            initial=mdp.arrays.initial,
             episodes=episodes,
             model=mdp,
         )

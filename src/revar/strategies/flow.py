@@ -51,7 +51,7 @@ class Flow(Strategy):
         if episode > 0:
             believed = observed.outcomes
             if self.known_transitions:
-                believed = task.known_model("flow with known transitions")._outcomes
+                believed = task.known_model("flow with known transitions").arrays.outcomes
             left = self._episodes_left(task, episode)
             _plan_flow(
                 Question.of(task, observed, episode + left),

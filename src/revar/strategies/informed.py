@@ -43,7 +43,7 @@ def informed_by_model(
 ) -> Plan:
     """The plan that follows from the true model, for good."""
     mdp = task.known_model(f"{asker} with a known model")
-    question = Question(task.policy, mdp._initial, task.horizon, task.discount, 0)
+    question = Question(task.policy, mdp.arrays.initial, task.horizon, task.discount, 0)
     behavior = _target(task, tables)
     everything = np.ones(task.policy.shape, dtype=np.int64)
     design(question, outcome_model(mdp), everything, parameters, behavior)

@@ -80,7 +80,7 @@ class ReducedVariance(Strategy):
         observed = statistics.observed(task.states)
         believed = observed.outcomes
         if self.known_transitions:
-            believed = task.known_model("revar with known transitions")._outcomes
+            believed = task.known_model("revar with known transitions").arrays.outcomes
         memory = Memory.of(
             np.zeros((1, task.states, task.actions)),
             normalizers=np.zeros(task.states + 1),

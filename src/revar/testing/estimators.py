@@ -6,12 +6,12 @@ from math import isfinite
 
 import numpy as np
 
-from revar.engine.simulation import simulate
 from revar.estimators.estimator import Estimate, Estimator
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset, Trajectory
 from revar.problems import Problem
+from revar.simulation.simulate import simulate
 from revar.testing.expectations import STEPS, contract, expect, expect_refusal, identical
 from revar.testing.parameters import PARAMETER_CHECKS
 from revar.testing.samples import on_policy_episodes, sample_problems, statistics_of, task_of

@@ -8,8 +8,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revar.engine.result import SimulationResult
 from revar.errors import InputError
+from revar.simulation.result import SimulationResult
 
 
 def expect(condition: object, message: str) -> None:

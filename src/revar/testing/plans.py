@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from revar.engine.collector import Collector
-from revar.engine.plain import play_episode
-from revar.engine.simulation import simulate
-from revar.engine.world import World
 from revar.model.reachability import reachable_layers
 from revar.model.statistics import VisitStatistics
 from revar.model.trajectory import ENDED
 from revar.problems import Problem
+from revar.simulation.collector import Collector
+from revar.simulation.plain import play_episode
+from revar.simulation.simulate import simulate
+from revar.simulation.world import World
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, shown_to
 from revar.testing.expectations import contract, expect, expect_refusal, identical
@@ -212,7 +212,9 @@ def _expect_valid(plan: Plan, problem: Problem, name: str) -> None:
     expect(plan.lasts is None or plan.lasts >= 0, f"{name} lasts {plan.lasts} episodes")
     if plan.selection is not Selection.SAMPLE:
         return
-    layers = reachable_layers(mdp._outcomes, mdp._initial, problem.policy > 0, mdp.horizon)
+    layers = reachable_layers(
+        mdp.arrays.outcomes, mdp.arrays.initial, problem.policy > 0, mdp.horizon
+    )
     for t in range(mdp.horizon):
         table = scores[min(t, len(scores) - 1)]
         for state in layers.states[layers.start[t] : layers.start[t + 1]].tolist():

@@ -5,9 +5,9 @@ from math import isfinite
 
 import numpy as np
 
-from revar.engine.simulation import simulate
 from revar.model.policy import checked_policy
 from revar.problems import Problem
+from revar.simulation.simulate import simulate
 from revar.testing.expectations import contract, expect, identical
 from revar.theory.values import policy_value
 

@@ -4,12 +4,12 @@ from functools import cache
 
 import numpy as np
 
-from revar.engine.simulation import simulate
 from revar.model.mdp import TabularMDP
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
 from revar.problems import Problem, problems
+from revar.simulation.simulate import simulate
 
 
 @cache

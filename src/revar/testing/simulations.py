@@ -5,10 +5,10 @@ from dataclasses import fields
 
 import numpy as np
 
-from revar.engine.result import SimulationResult
-from revar.engine.simulation import simulate
 from revar.model.mdp import TabularMDP
 from revar.problems import Problem
+from revar.simulation.result import SimulationResult
+from revar.simulation.simulate import simulate
 from revar.strategies.strategy import Strategy
 from revar.testing.expectations import PER_RUN, contract, expect, expect_same_results, identical
 from revar.testing.samples import sample_problems

@@ -19,14 +19,18 @@ from revar.theory.values import occupancy
 def one_step_costs(mdp: TabularMDP, policy: Any, *, known_transitions: bool = False) -> FloatArray:
     """C(s,a) = Var[W(s,a) R + g_{s,a}(S') | s,a], [S, A]; W^2 sigma^2 with known transitions."""
     target = checked_policy(mdp, policy)
-    layers = reachable_layers(mdp._outcomes, mdp._initial, target > 0, mdp.horizon)
-    values = backward_values(mdp._outcomes, mdp._reward_mean, target, layers, mdp.discount)
-    weight, gain = influence(mdp._outcomes, mdp._initial, target, values, layers, mdp.discount)
+    layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, target > 0, mdp.horizon)
+    values = backward_values(
+        mdp.arrays.outcomes, mdp.arrays.reward_mean, target, layers, mdp.discount
+    )
+    weight, gain = influence(
+        mdp.arrays.outcomes, mdp.arrays.initial, target, values, layers, mdp.discount
+    )
     return pair_costs(
-        mdp._outcomes,
+        mdp.arrays.outcomes,
         weight,
         gain,
-        mdp._reward_std**2,
+        mdp.arrays.reward_std**2,
         np.array(mdp.outcome_reward_mean),
         known_transitions,
     )

@@ -68,8 +68,8 @@ class _Solver:
 
     def __init__(self, mdp: TabularMDP, costs: FloatArray, behavior: FloatArray) -> None:
         everything = np.ones(costs.shape, dtype=bool)
-        layers = reachable_layers(mdp._outcomes, mdp._initial, everything, mdp.horizon)
-        self.model = (mdp._outcomes, mdp._initial, layers)
+        layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, everything, mdp.horizon)
+        self.model = (mdp.arrays.outcomes, mdp.arrays.initial, layers)
         self.costs = costs
         self.none = np.zeros(costs.shape)  # no visits so far
         self.behavior = behavior

@@ -26,7 +26,7 @@ def importance_sampling_variance(mdp: TabularMDP, policy: Any, behavior: Any) ->
     """Var[prod_t (pi/b) sum_t gamma^t R_t] under `behavior` [S, A] or [L, S, A]."""
     target, table, layers = _checked(mdp, policy, behavior)
     moments, _ = ordinary_moments(outcome_model(mdp), target, table, layers, mdp.discount)
-    second = mdp._initial @ moments[0, : mdp.states, 2]
+    second = mdp.arrays.initial @ moments[0, : mdp.states, 2]
     return float(second - policy_value(mdp, target) ** 2)
 
 
@@ -39,7 +39,9 @@ def importance_sampling_gradient(mdp: TabularMDP, policy: Any, behavior: Any) ->
     target, table, layers = _checked(mdp, policy, behavior)
     model = outcome_model(mdp)
     _, pairs = ordinary_moments(model, target, table, layers, mdp.discount)
-    gradient = ordinary_gradient(model, mdp._initial, target, table, layers, mdp.discount, pairs)
+    gradient = ordinary_gradient(
+        model, mdp.arrays.initial, target, table, layers, mdp.discount, pairs
+    )
     return gradient.reshape(np.shape(behavior))
 
 
@@ -58,21 +60,23 @@ def doubly_robust_variance(mdp: TabularMDP, policy: Any, behavior: Any) -> float
     target, table, layers = _checked(mdp, policy, behavior)
     moments = doubly_robust_moments(outcome_model(mdp), target, table, layers, mdp.discount, False)
     values = state_values(mdp, target)[0]
-    between = mdp._initial @ (values - mdp._initial @ values) ** 2
+    between = mdp.arrays.initial @ (values - mdp.arrays.initial @ values) ** 2
     return _at_the_start(mdp, target, table, moments) + float(between)
 
 
 def outcome_model(mdp: TabularMDP) -> OutcomeModel:
     """The true model in the form that the recursions take."""
     return OutcomeModel(
-        mdp._outcomes, np.array(mdp.outcome_reward_mean), np.array(mdp.outcome_reward_std) ** 2
+        mdp.arrays.outcomes,
+        np.array(mdp.outcome_reward_mean),
+        np.array(mdp.outcome_reward_std) ** 2,
     )
 
 
 def _checked(mdp: TabularMDP, policy: Any, behavior: Any) -> tuple[FloatArray, FloatArray, Layers]:
     """Policy, behavior [1 or L, S, A] and layers; refused where an action is left out."""
     target, table = checked_policy(mdp, policy), checked_behavior(mdp, behavior)
-    layers = reachable_layers(mdp._outcomes, mdp._initial, target > 0, mdp.horizon)
+    layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, target > 0, mdp.horizon)
     for t in range(mdp.horizon):
         entered = layers.states[layers.start[t] : layers.start[t + 1]]
         row = table[min(t, len(table) - 1)]
@@ -91,4 +95,4 @@ def _at_the_start(
 ) -> float:
     """sum_s d0(s) sum_a (pi^2/b) u_0(s,a)."""
     weight = np.divide(target**2, table[0], out=np.zeros(target.shape), where=table[0] > 0)
-    return float(mdp._initial @ (weight * moments[0]).sum(axis=1))
+    return float(mdp.arrays.initial @ (weight * moments[0]).sum(axis=1))

@@ -34,8 +34,8 @@ def sampling_proportions(mdp: TabularMDP, policy: Any) -> SamplingProportions:
     scores = np.zeros_like(target)
     normalizers = np.zeros(mdp.states + 1)
     proportion_sweeps(
-        mdp._outcomes,
-        mdp._reward_std,
+        mdp.arrays.outcomes,
+        mdp.arrays.reward_std,
         target,
         mdp.discount,
         mdp.horizon,

@@ -14,9 +14,11 @@ from revar.theory.recursions import backward_values, backward_variances, forward
 def policy_value(mdp: TabularMDP, policy: Any) -> float:
     """v(pi), the expected discounted return of an episode under `policy` [S, A]."""
     target = checked_policy(mdp, policy)
-    layers = reachable_layers(mdp._outcomes, mdp._initial, target > 0, mdp.horizon)
-    values = backward_values(mdp._outcomes, mdp._reward_mean, target, layers, mdp.discount)
-    return float(mdp._initial @ values[0, : mdp.states])
+    layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, target > 0, mdp.horizon)
+    values = backward_values(
+        mdp.arrays.outcomes, mdp.arrays.reward_mean, target, layers, mdp.discount
+    )
+    return float(mdp.arrays.initial @ values[0, : mdp.states])
 
 
 def state_values(mdp: TabularMDP, policy: Any) -> FloatArray:
@@ -31,7 +33,7 @@ def occupancy(mdp: TabularMDP, behavior: Any) -> FloatArray:
     expected visits of an episode.
     """
     table = checked_behavior(mdp, behavior)
-    return forward_occupancy(mdp._outcomes, mdp._initial, table, mdp.horizon)
+    return forward_occupancy(mdp.arrays.outcomes, mdp.arrays.initial, table, mdp.horizon)
 
 
 def return_variance(mdp: TabularMDP, policy: Any) -> float:
@@ -39,18 +41,20 @@ def return_variance(mdp: TabularMDP, policy: Any) -> float:
     target = checked_policy(mdp, policy)
     values = _values(mdp, target)
     variances = backward_variances(
-        mdp._outcomes,
+        mdp.arrays.outcomes,
         np.array(mdp.outcome_reward_mean),
         np.array(mdp.outcome_reward_std),
         target,
         values,
         mdp.discount,
     )
-    value = mdp._initial @ values[0, : mdp.states]
+    value = mdp.arrays.initial @ values[0, : mdp.states]
     between = (values[0, : mdp.states] - value) ** 2
-    return float(mdp._initial @ (variances[0, : mdp.states] + between))
+    return float(mdp.arrays.initial @ (variances[0, : mdp.states] + between))
 
 
 def _values(mdp: TabularMDP, target: FloatArray) -> FloatArray:
     layers = all_layers(mdp.states, mdp.horizon)
-    return backward_values(mdp._outcomes, mdp._reward_mean, target, layers, mdp.discount)
+    return backward_values(
+        mdp.arrays.outcomes, mdp.arrays.reward_mean, target, layers, mdp.discount
+    )

@@ -6,9 +6,9 @@ import numba
 import numpy as np
 from numba import boolean, float64, int64, types
 
-from revar.engine.kernel import Ledger, Log, play_run
-from revar.engine.world import World
 from revar.model.arrays import Layers, Outcomes
+from revar.simulation.kernel import Ledger, Log, play_run
+from revar.simulation.world import World
 from revar.strategies.rule import Memory, Path, Question, Revise, Seen
 
 

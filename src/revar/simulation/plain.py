@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from revar.engine.collector import Collector
-from revar.engine.world import World, draw_first_state, draw_outcome, draw_reward
 from revar.estimators.estimator import Estimate, Estimator
 from revar.model.arrays import IntArray
 from revar.model.mdp import TabularMDP
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset, Trajectory
+from revar.simulation.collector import Collector
+from revar.simulation.world import World, draw_first_state, draw_outcome, draw_reward
 from revar.strategies.strategy import Strategy, shown_to
 
 

@@ -3,9 +3,9 @@ import pytest
 from numpy.typing import ArrayLike
 
 from revar import simulate
-from revar.engine.result import log_spaced
 from revar.errors import InputError
 from revar.problems import problems
+from revar.simulation.result import log_spaced
 
 TREE = problems.find("tree")(3)
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revar.engine.result import log_spaced
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate, Estimator
 from revar.model.arrays import FloatArray, IntArray
@@ -16,6 +15,7 @@ from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
 from revar.model.validation import SUM_TOLERANCE, as_floats
+from revar.simulation.result import log_spaced
 from revar.strategies.selection import DRAWN, Selection
 from revar.strategies.strategy import Plan, Strategy, made_plan, shown_to
 
@@ -106,7 +106,7 @@ def _check_shares(mdp: TabularMDP, policy: FloatArray, plan: Plan) -> None:
     elif plan.selection in DRAWN:
         # The target policy's actions may be taken whatever their shares.
         allowed = np.any(plan.scores > 0, axis=0) | (policy > 0)
-        layers = reachable_layers(mdp._outcomes, mdp._initial, allowed, mdp.horizon)
+        layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, allowed, mdp.horizon)
         for t in range(mdp.horizon):
             entered = layers.states[layers.start[t] : layers.start[t + 1]]
             sums = plan.scores[min(t, len(plan.scores) - 1), entered].sum(axis=1)

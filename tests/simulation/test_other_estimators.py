@@ -5,10 +5,10 @@ import pytest
 from numpy.typing import NDArray
 
 from revar import Dataset, Task, VisitStatistics, simulate
-from revar.engine.result import SimulationResult
 from revar.errors import InputError
 from revar.estimators import estimators, find_estimator
 from revar.problems import problems
+from revar.simulation.result import SimulationResult
 from revar.strategies import Selection, find_strategy, strategies
 from revar.testing.samples import crossroads
 

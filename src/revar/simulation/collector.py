@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from revar.engine.standing import StandingPlan
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
+from revar.simulation.standing import StandingPlan
 from revar.strategies.strategy import Strategy, made_plan
 
 

@@ -6,8 +6,8 @@ import sys
 from typing import Any, cast
 
 from revar import simulate
-from revar.engine.kernel import play_run
 from revar.problems import problems
+from revar.simulation.kernel import play_run
 from revar.strategies import strategies
 
 SCRIPT = """

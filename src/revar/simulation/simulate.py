@@ -6,13 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revar.engine import plain
-from revar.engine.job import Job
-from revar.engine.kernel import BY_NAME, Ledger, Log, play_run
-from revar.engine.parallel import Progress, available_threads, drive
-from revar.engine.result import SimulationResult
-from revar.engine.signatures import pointer_to, prepare
-from revar.engine.world import World
 from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.estimator import Estimator, find_estimator
@@ -21,6 +14,13 @@ from revar.model.reachability import reachable_layers
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset
 from revar.model.validation import checked_count, checked_episodes, checked_whole
+from revar.simulation import plain
+from revar.simulation.job import Job
+from revar.simulation.kernel import BY_NAME, Ledger, Log, play_run
+from revar.simulation.parallel import Progress, available_threads, drive
+from revar.simulation.result import SimulationResult
+from revar.simulation.signatures import pointer_to, prepare
+from revar.simulation.world import World
 from revar.strategies.reduced_variance import replan
 from revar.strategies.rule import CompiledRule, Memory, Question, leave
 from revar.strategies.selection import Selection
@@ -113,8 +113,8 @@ def _compiled_play(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
     on_step, on_episode = pointer_to(rule.on_step), pointer_to(rule.on_episode)
     world = World.of(mdp)
     episodes = task.episodes or 0
-    question = Question(task.policy, mdp._initial, mdp.horizon, mdp.discount, episodes)
-    layers = reachable_layers(mdp._outcomes, mdp._initial, task.policy > 0, mdp.horizon)
+    question = Question(task.policy, mdp.arrays.initial, mdp.horizon, mdp.discount, episodes)
+    layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, task.policy > 0, mdp.horizon)
     revises = np.array([rule.on_step is not leave, rule.on_episode is not leave], dtype=np.int64)
     if rule.on_episode is replan:
         revises[1] = BY_NAME
@@ -128,7 +128,7 @@ def _compiled_play(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
             world,
             question,
             layers,
-            mdp._outcomes,
+            mdp.arrays.outcomes,
             rule.memory,
             rule.parameters,
             on_step,

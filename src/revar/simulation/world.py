@@ -33,7 +33,7 @@ class World(NamedTuple):
     @classmethod
     def of(cls, mdp: TabularMDP) -> "World":
         """Everything copied, so that the model stays untouched."""
-        outcomes = mdp._outcomes
+        outcomes = mdp.arrays.outcomes
         by_outcome = mdp.rewards_depend_on_outcome
         mean = mdp.outcome_reward_mean if by_outcome else mdp.reward_mean.ravel()
         std = mdp.outcome_reward_std if by_outcome else mdp.reward_std.ravel()

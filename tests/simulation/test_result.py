@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from revar.engine.result import SimulationResult
 from revar.errors import InputError
+from revar.simulation.result import SimulationResult
 
 
 def result(estimates: object, standard_errors: object) -> SimulationResult:

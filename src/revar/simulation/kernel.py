@@ -5,11 +5,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from revar.compilation import compiled, compiled_in_place, inlined
-from revar.engine.world import World, locate, reward_of
 from revar.estimators.certainty_equivalence import plug_in
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
 from revar.model.moments import push
 from revar.model.rewards import RewardLaw
+from revar.simulation.world import World, locate, reward_of
 from revar.strategies.reduced_variance import replan
 from revar.strategies.rule import Memory, Path, Question, Revise, Seen, refresh_frequencies
 from revar.strategies.selection import (

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from revar import simulate
-from revar.engine.result import SimulationResult
 from revar.errors import InputError
 from revar.problems import problems
+from revar.simulation.result import SimulationResult
 
 SCRIPT = """
 import json, signal, time
@@ -122,7 +122,7 @@ def test_slow_runs_do_not_delay_it(job: dict[str, object]) -> None:
 LEFT_BEHIND = """
 import os, signal, threading, time
 import numpy as np
-from revar.engine.parallel import drive
+from revar.simulation.parallel import drive
 
 numbers = np.arange(2000) % 7
 

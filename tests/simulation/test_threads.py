@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from revar import simulate
-from revar.engine.parallel import available_threads
-from revar.engine.result import SimulationResult
 from revar.problems import problems
+from revar.simulation.parallel import available_threads
+from revar.simulation.result import SimulationResult
 from revar.strategies import strategies
 from revar.testing.expectations import expect_same_results
 
