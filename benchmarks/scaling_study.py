@@ -23,13 +23,12 @@ import revar
 from benchmarks.machine import facts
 from benchmarks.workers import PAUSE, STEPS, seconds_per_step
 from revar.collection import Collection
-from revar.collection.batches import Batch, Dispatch, join
+from revar.collection.batches import Batch, Dispatcher, add_batch
 from revar.environments.opening import horizon_of, open_environment
 from revar.evaluation.interrupts import Interrupt
 from revar.evaluation.opened import action_count, target_for
-from revar.evaluation.workers.crew import Assignment
-from revar.evaluation.workers.inline import InlineCrew
-from revar.evaluation.workers.rule import BatchRule, default_batch
+from revar.evaluation.workers.pool import InlinePool, PoolSettings, default_batch
+from revar.evaluation.workers.worker import WorkerSetup
 from revar.strategies.strategy import find_strategy
 
 RESULTS = Path(__file__).with_name("results")
@@ -78,20 +77,20 @@ def costs_of(problem: str) -> Costs:
     def collected() -> Collection:
         return Collection(strategy, horizon=horizon, actions=actions, episodes=EPISODES, seed=0)
 
-    assignment = Assignment(problem, None, policy, None, strategy, horizon, 1.0, EPISODES, 0, 0)
+    setup = WorkerSetup(problem, None, policy, None, strategy, horizon, 1.0, EPISODES, 0, 0)
     collection = collected()
-    dispatch, crew = Dispatch(collection), InlineCrew(assignment, Interrupt())
+    dispatcher, pool = Dispatcher(collection), InlinePool(setup, Interrupt())
     batches: dict[int, list[Batch]] = {1: [], 64: []}
     first = 0
     for length, count in ((64, 40), (1, 400)):
         for _ in range(count):
-            crew.give(*dispatch.order(len(batches[length]), first, length))
-            batch = crew.wait(0)[0]
+            pool.give(*dispatcher.request(len(batches[length]), first, length))
+            batch = pool.wait(0)[0]
             assert isinstance(batch, Batch)
-            join(collection, batch, target)
+            add_batch(collection, batch, target)
             batches[length].append(batch)
             first += length
-    order, plan = dispatch.order(0, first, 1)
+    request, plan = dispatcher.request(0, first, 1)
     began = time.process_time()
     strategy.plan(collection.task, collection.statistics)
     plan_seconds = time.process_time() - began
@@ -99,20 +98,20 @@ def costs_of(problem: str) -> Costs:
     def seconds(length: int) -> float:
         began = time.process_time()
         for batch in batches[length]:
-            pickle.loads(pickle.dumps(dispatch.order(0, 0, 1)[0]))
-            join(collection, pickle.loads(pickle.dumps(batch)), target)
+            pickle.loads(pickle.dumps(dispatcher.request(0, 0, 1)[0]))
+            add_batch(collection, pickle.loads(pickle.dumps(batch)), target)
         return (time.process_time() - began) / len(batches[length])
 
     one, many = seconds(1), seconds(64)
     each = (many - one) / 63
-    crew.close()
+    pool.close()
     return Costs(
         problem,
         one - each,
         each,
         plan_seconds,
         len(pickle.dumps(plan)),
-        len(pickle.dumps(order)),
+        len(pickle.dumps(request)),
         len(pickle.dumps(batches[1][-1])),
         len(pickle.dumps(batches[64][-1])),
     )
@@ -122,7 +121,7 @@ def simulated(kind: str, workers: int, costs: Costs, seed: int = 0) -> Simulated
     """The batch rule played with random times of episodes, and a collector that takes its time."""
     rng = np.random.default_rng(seed)
     mean = KINDS[kind]
-    rule = BatchRule(workers, default_batch(EPISODES, workers))
+    rule = PoolSettings("inline", None, workers, default_batch(EPISODES, workers))
     orders: deque[tuple[int, int]] = deque()  # number, episodes
     busy: list[tuple[float, int, int]] = []  # when it is done, number, episodes
     waiting: dict[int, int] = {}  # done and not joined

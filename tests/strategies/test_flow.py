@@ -23,8 +23,7 @@ from revar.model.arrays import FloatArray, Layers
 from revar.model.reachability import expand
 from revar.model.trajectory import ENDED
 from revar.problems import Problem, problems
-from revar.simulation.collector import Collector
-from revar.simulation.plain import play_episode
+from revar.simulation.plain import PlainRun, play_episode
 from revar.simulation.result import SimulationResult
 from revar.simulation.world import World
 from revar.strategies import Flow, FlowOracle, ReducedVariance, Selection, Strategy
@@ -257,9 +256,9 @@ def test_collection_without_a_budget_or_a_known_start() -> None:
     world, errors = World.of(problem.mdp), []
     for seed in range(20):
         statistics = VisitStatistics(problem.mdp.states, problem.mdp.actions)
-        collector = Collector(Flow(), task, statistics, np.random.default_rng(seed))
+        run = PlainRun(Flow(), task, statistics, np.random.default_rng(seed))
         for _ in range(150):
-            play_episode(collector, world, task.horizon)
+            play_episode(run, world)
         assert statistics.episodes == 150
         assert np.all(statistics.visits[problem.policy > 0] >= 2)
         assert not statistics.visits[problem.policy == 0].any()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray, Outcomes, read_only
 from revar.model.mdp import TabularMDP
-from revar.model.moments import Moments, pooled, pooled_mean, push
+from revar.model.moments import EpisodeCounter, Moments, pooled, pooled_mean, push
 from revar.model.observed import Observed
 from revar.model.trajectory import ENDED, Dataset, Trajectory
 
@@ -44,6 +44,7 @@ class VisitStatistics:
         self._count = np.zeros((count, 16), dtype=np.int64)
         self._outcome_mean = np.zeros((count, 16))
         self._order: IntArray | None = None  # slots sorted by pair and successor
+        self.recorded = 0  # steps and merges so far: equal numbers, equal statistics
 
     @classmethod
     def for_model(cls, mdp: TabularMDP, *, runs: int | None = None) -> "VisitStatistics":
@@ -54,7 +55,28 @@ class VisitStatistics:
             statistics._slot(pair, ENDED if successor == mdp.states else successor)
         return statistics
 
+    @classmethod
+    def from_episodes(cls, dataset: Dataset, states: int, actions: int) -> "VisitStatistics":
+        """What the episodes tell, computed at once instead of step by step."""
+        return cls.from_arrays(EpisodeCounter(dataset, states, actions).arrays())
+
+    @classmethod
+    def from_visits(cls, visits: IntArray) -> "VisitStatistics":
+        """Statistics that know how often pairs were visited, and nothing else, [S, A]."""
+        made = cls(*visits.shape)
+        made._visits[0, : made.states] = visits
+        return made
+
     # -- reading ---------------------------------------------------------------------------
+
+    def visits_in(self, state: int) -> IntArray:
+        """How often each action was taken in a state, [1, A]; not to be written to.
+
+        Zero for a state that was never met.
+        """
+        if state >= self.states:
+            return np.zeros((1, self.actions), dtype=np.int64)
+        return self._visits[0, state : state + 1]
 
     @property
     def visits(self) -> IntArray:
@@ -145,6 +167,7 @@ class VisitStatistics:
         if not isfinite(reward):
             raise InputError(f"the reward of state {state}, action {action} is {reward}")
         self.ensure_states(max(state, successor) + 1)
+        self.recorded += 1
         slot = self._slot(state * self.actions + action, successor)
         place = (run, state, action)
         count = int(self._visits[place]) + 1
@@ -191,6 +214,7 @@ class VisitStatistics:
                 f"cannot merge statistics of {self.actions} actions and runs={self.runs} with "
                 f"{other.actions} actions and runs={other.runs}"
             )
+        self.recorded += 1
         self.ensure_states(other.states)
         part = (slice(None), slice(other.states))
         joined = pooled(self._moments(part), other._moments(part))
@@ -241,6 +265,7 @@ class VisitStatistics:
             getattr(made, f"_{name}")[:, :states] = arrays[name]
         for name in ("count", "outcome_mean"):
             getattr(made, f"_{name}")[:, : len(made._slots)] = arrays[name]
+        made.recorded = int(arrays["visits"].sum())
         return made
 
     def _moments(self, part: tuple[slice, slice]) -> Moments:
