@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray, Outcomes, read_only
 from revar.model.mdp import TabularMDP
-from revar.model.moments import Moments, pooled, pooled_mean, push
+from revar.model.moments import EpisodeCounter, Moments, pooled, pooled_mean, push
 from revar.model.observed import Observed
 from revar.model.trajectory import ENDED, Dataset, Trajectory
 
@@ -53,6 +53,11 @@ class VisitStatistics:
         for pair, successor in zip(pairs.tolist(), mdp.outcomes.successor.tolist(), strict=True):
             statistics._slot(pair, ENDED if successor == mdp.states else successor)
         return statistics
+
+    @classmethod
+    def from_episodes(cls, dataset: Dataset, states: int, actions: int) -> "VisitStatistics":
+        """What the episodes tell, computed at once instead of step by step."""
+        return cls.from_arrays(EpisodeCounter(dataset, states, actions).arrays())
 
     # -- reading ---------------------------------------------------------------------------
 
