@@ -141,7 +141,7 @@ class VisitStatistics:
         if states > self.states:
             self._reserve(states)
             self.states = states
-            self._make_views()
+            self._visits_shown = self._shown(self._visits)
 
     def start_episode(self, state: int, *, run: int = 0) -> None:
         """An episode began in `state`."""
@@ -275,8 +275,9 @@ class VisitStatistics:
         self._make_views()
 
     def _make_views(self) -> None:
-        """Other views of the arrays, needed often; made anew when arrays or states are."""
-        self._by_pair = tuple(array.reshape(self._run_count, -1) for array in self._moments(...))
+        """Views that are needed often, made anew when the arrays are."""
+        by_pair: Any = (array.reshape(self._run_count, -1) for array in self._moments(...))
+        self._by_pair = Moments(*by_pair)
         # A memoryview reads and writes a single number in half the time that an array takes.
         self._visits_flat = self._visits.reshape(-1).data
         self._visits_shown = self._shown(self._visits)
