@@ -1,20 +1,22 @@
 """Means and sums of powers of deviations, stable however large the mean is.
 
 `push` adds one value (Welford 1962, "Note on a method for calculating corrected sums of squares
-and products"); the compiled loop compiles it as it stands. `pooled` merges two summaries (Chan,
-Golub and LeVeque 1983, "Algorithms for computing the sample variance"; Pebay 2008, "Formulas for
-robust, one-pass parallel computation of covariances and arbitrary-order statistical moments").
-`EpisodeCounter` summarises whole episodes at once.
+and products"). `pooled` merges two summaries (Chan, Golub and LeVeque 1983, "Algorithms for
+computing the sample variance"; Pebay 2008, "Formulas for robust, one-pass parallel computation of
+covariances and arbitrary-order statistical moments"). `EpisodeCounter` summarises whole episodes
+at once.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from revar.compilation import compiled_in_place, inlined
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.trajectory import Dataset
 
 
+@inlined
 def push(
     count: int, mean: float, squares: float, cubes: float, quartics: float, value: float
 ) -> tuple[float, float, float, float]:
@@ -36,6 +38,43 @@ class Moments(NamedTuple):
     squares: FloatArray  # sums of squared deviations
     cubes: FloatArray
     quartics: FloatArray
+
+
+@compiled_in_place
+def push_steps(
+    place: IntArray,
+    reward: FloatArray,
+    pair: IntArray,
+    visits: IntArray,
+    mean: FloatArray,
+    squares: FloatArray,
+    cubes: FloatArray,
+    quartics: FloatArray,
+    count: IntArray,
+    outcome_mean: FloatArray,
+) -> None:
+    """Push the rewards of steps that `visits` already counts, in their order.
+
+    Visits and moments are [run, pair]; counts and means of outcomes are [run, slot], and slot i
+    belongs to `pair[i]`. Step i fell on `place[i]` = run * slots + slot.
+    """
+    slots = count.shape[1]
+    for i in range(place.size):
+        visits[place[i] // slots, pair[place[i] % slots]] -= 1
+    for i in range(place.size):
+        run, slot = place[i] // slots, place[i] % slots
+        p = pair[slot]
+        visits[run, p] += 1
+        mean[run, p], squares[run, p], cubes[run, p], quartics[run, p] = push(
+            visits[run, p],
+            mean[run, p],
+            squares[run, p],
+            cubes[run, p],
+            quartics[run, p],
+            reward[i],
+        )
+        count[run, slot] += 1
+        outcome_mean[run, slot] += (reward[i] - outcome_mean[run, slot]) / count[run, slot]
 
 
 def pooled_mean(

@@ -19,8 +19,6 @@ from revar.strategies.selection import (
     tied_action,
 )
 
-push_moments = inlined(push)
-
 
 class Ledger(NamedTuple):
     """Where a run writes its results: rows of arrays that all runs share."""
@@ -152,7 +150,7 @@ def record(seen: Seen, state: int, action: int, slot: int, reward: float) -> Non
     """Add one step to the run's statistics, as VisitStatistics.record_step does."""
     count = seen.visits[state, action] + 1
     seen.visits[state, action] = count
-    mean, squares, cubes, quartics = push_moments(
+    mean, squares, cubes, quartics = push(
         count,
         seen.reward_mean[state, action],
         seen.reward_squares[state, action],
