@@ -15,9 +15,8 @@ from revar.evaluation.evaluate import evaluate
 from revar.evaluation.looks import quantile
 from revar.evaluation.resampling import Resampler
 from revar.evaluation.stored import folded
-from revar.model.arrays import FloatArray
+from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.mdp import TabularMDP
-from revar.model.observed import Observed
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
 from revar.model.validation import checked_confidence, checked_half_width
@@ -135,7 +134,7 @@ def advise(
 
 def _advice(
     task: Task,
-    observed: Observed,
+    observed: RunStatistics,
     data: Dataset,
     half_width: float,
     confidence: float,

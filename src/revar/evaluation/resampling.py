@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from revar.model.arrays import FloatArray, IntArray, Outcomes
-from revar.model.observed import Observed
+from revar.model.arrays import FloatArray, IntArray, Outcomes, RunStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset
 
@@ -29,12 +28,12 @@ class Resampler:
             self._pair_of_slot, np.arange(pairs + 1)
         ).astype(np.int64)
 
-    def draw(self, rng: np.random.Generator) -> Observed:
+    def draw(self, rng: np.random.Generator) -> RunStatistics:
         """As many episodes as there are, drawn with replacement."""
         chosen = rng.integers(self._episodes, size=self._episodes)
         return self.counted(np.bincount(chosen, minlength=self._episodes))
 
-    def counted(self, times: IntArray) -> Observed:
+    def counted(self, times: IntArray) -> RunStatistics:
         """Statistics of the episodes, each counted so many times."""
         task = self._task
         weight = times[self._episode].astype(np.float64)  # [step]
@@ -45,7 +44,7 @@ class Resampler:
         apart = self._rewards - mean[self._pair]
         powers = [_summed(self._pair, weight * apart**power, pairs) for power in (2, 3, 4)]
         count = _summed(self._slot, weight, self._successor.size)
-        return Observed(
+        return RunStatistics(
             outcomes=Outcomes(
                 self._row_start, self._successor, count / visits[self._pair_of_slot].clip(min=1)
             ),
