@@ -45,6 +45,8 @@ SOURCE_STAMP = _stamp_of_sources()
 def _compile(function: Function, **options: Any) -> Function:
     dispatcher: Any = numba.njit(**options)(function)
     dispatcher._cache._cache_file._source_stamp = SOURCE_STAMP
+    # numba reads this before the index, which names classes that may since have been renamed.
+    dispatcher._cache._cache_file._version += SOURCE_STAMP
     compiled_function: Function = dispatcher
     return compiled_function
 

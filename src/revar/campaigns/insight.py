@@ -7,7 +7,7 @@ import numpy as np
 
 from revar.campaigns.fold import CampaignState
 from revar.errors import InputError
-from revar.estimators.comparison import compare, estimated_costs
+from revar.estimators.estimated_model import compare, estimated_costs
 from revar.model.arrays import FloatArray, IntArray
 
 MOST_STATES = 12  # shown, the most visited first

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from revar.environments.bins import Bins
+    from revar.environments.observations import Bins
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -46,8 +46,7 @@ def chosen_policy(
     environment: str, name: str | None, epsilon: float | None, options: dict[str, Any]
 ) -> Any:
     """The policy by its name, made epsilon-greedy if that is wanted."""
-    from revar.environments.opening import open_environment
-    from revar.evaluation.opened import action_count
+    from revar.environments.opening import action_count, open_environment
     from revar.evaluation.policies import load_policy
 
     look_in_this_folder()
@@ -83,7 +82,7 @@ def named_values(pairs: tuple[str, ...]) -> dict[str, Any]:
 
 def bins_of(text: str | None) -> "Bins | None":
     """Edges given as JSON, one list for each number of the observation."""
-    from revar.environments.bins import Bins
+    from revar.environments.observations import Bins
 
     if text is None:
         return None

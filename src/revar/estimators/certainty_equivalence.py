@@ -10,10 +10,9 @@ from revar.compilation import compiled
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate, Estimator, episodes_of, estimators
 from revar.model.arrays import FloatArray, Layers, RunStatistics
-from revar.model.policy import check_sums
-from revar.model.reachability import reachable_layers
 from revar.model.statistics import VisitStatistics
-from revar.model.task import Task
+from revar.model.structure import reachable_layers
+from revar.model.task import Task, check_sums
 from revar.model.trajectory import Dataset
 from revar.theory.recursions import backward_values, influence, pair_costs, unvisited_mass
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from revar.datasets.files import load_collected
-from revar.environments.bins import Bins
+from revar.environments.observations import Bins
 from revar.errors import InputError
-from revar.estimators.comparison import costly_model, first_state_variance
+from revar.estimators.estimated_model import costly_model, first_state_variance
+from revar.evaluation.checkpoints import quantile
 from revar.evaluation.evaluate import evaluate
-from revar.evaluation.looks import quantile
-from revar.evaluation.stored import folded
+from revar.evaluation.stored import learn_stored
 from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.mdp import TabularMDP
 from revar.model.moments import EpisodeCounter
@@ -113,7 +113,7 @@ def advise(
         if horizon is None:
             raise InputError("advice from stored data needs a horizon")
         discount = 1.0 if discount is None else discount
-        collection = folded(data, policy, horizon, discount, env, bins, env_options)
+        collection = learn_stored(data, policy, horizon, discount, env, bins, env_options)
         task, statistics = collection.task, collection.statistics
         unvisited = collection.estimate().unvisited_probability
     else:

@@ -36,21 +36,21 @@ def checked_figure_path(path: Any) -> Path:
 
 
 def plot_result(result: "EvaluationResult", path: Any = None) -> Any:
-    """Value and interval at every look, and the on-policy interval at the end."""
+    """Value and interval at every checkpoint, and the on-policy interval at the end."""
     require_extra("matplotlib", "plots")
     from matplotlib.figure import Figure  # noqa: PLC0415 - an extra; no global state
 
     target = None if path is None else checked_figure_path(path)
     figure = Figure(figsize=(7.0, 4.2), layout="constrained")
     axes = figure.subplots()
-    looks = [look for look in result.looks if np.isfinite(look.standard_error)]
-    if not looks:
+    checkpoints = [c for c in result.checkpoints if np.isfinite(c.estimate.standard_error)]
+    if not checkpoints:
         _mark_value(axes, result)
-    episodes = np.array([look.episodes for look in looks], dtype=float)
-    values = np.array([look.value for look in looks])
-    reach = result.quantile * np.array([look.standard_error for look in looks])
+    episodes = np.array([c.episodes for c in checkpoints], dtype=float)
+    values = np.array([c.estimate.value for c in checkpoints])
+    reach = result.quantile * np.array([c.estimate.standard_error for c in checkpoints])
     level = f"{result.confidence:.0%}"
-    if looks:
+    if checkpoints:
         if episodes[0] > 0:  # with prior data alone it is 0
             axes.set_xscale("log")
         label = f"{result.strategy}, {level} interval"
@@ -72,7 +72,7 @@ def plot_result(result: "EvaluationResult", path: Any = None) -> Any:
         shown = max(reach[len(reach) // 2 :].max(), instead)
         if 0.0 < shown < np.inf:
             axes.set_ylim(values[-1] - 2.0 * shown, values[-1] + 2.0 * shown)
-        # Ticks at the looks, from the last one back as far as their labels do not touch.
+        # Ticks at the checkpoints, from the last one back as far as their labels do not touch.
         ticks = [episodes[-1]]
         for count in episodes[-2::-1]:
             if ticks[-1] / count > 1.5:

@@ -10,7 +10,7 @@ from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.estimator import Estimator, find_estimator
 from revar.model.mdp import TabularMDP
-from revar.model.reachability import reachable_layers
+from revar.model.structure import reachable_layers
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset
 from revar.model.validation import checked_count, checked_episodes, checked_whole

@@ -9,8 +9,8 @@ import numpy as np
 from revar.compilation import compiled
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes, RunStatistics
-from revar.model.reachability import expand
 from revar.model.statistics import VisitStatistics
+from revar.model.structure import expand
 from revar.model.task import Task
 from revar.strategies.credibility import credible_transitions, doubt, keep_to_policy
 from revar.strategies.flow_costs import estimated_costs

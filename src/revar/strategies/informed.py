@@ -12,8 +12,8 @@ import numpy as np
 from revar.compilation import compiled
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
-from revar.model.reachability import expand
 from revar.model.statistics import VisitStatistics
+from revar.model.structure import expand
 from revar.model.task import Task
 from revar.model.validation import checked_count
 from revar.strategies.plug_in import plug_in_model

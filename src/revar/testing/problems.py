@@ -5,7 +5,7 @@ from math import isfinite
 
 import numpy as np
 
-from revar.model.policy import checked_policy
+from revar.model.task import checked_policy
 from revar.problems import Problem
 from revar.simulation.simulate import simulate
 from revar.testing.expectations import contract, expect, identical

@@ -7,7 +7,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.mdp import TabularMDP
-from revar.model.policy import checked_policy
+from revar.model.task import checked_policy
 from revar.model.validation import checked_episodes
 from revar.theory.proportions import SamplingProportions, sampling_proportions
 from revar.theory.values import occupancy

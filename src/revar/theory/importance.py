@@ -10,8 +10,8 @@ import numpy as np
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, Layers
 from revar.model.mdp import TabularMDP
-from revar.model.policy import checked_behavior, checked_policy
-from revar.model.reachability import reachable_layers
+from revar.model.structure import reachable_layers
+from revar.model.task import checked_behavior, checked_policy
 from revar.theory.importance_steps import (
     OutcomeModel,
     doubly_robust_moments,

@@ -1,20 +1,62 @@
-"""What other ways to collect would have given with as many episodes, as far as the data tells."""
+"""The model that the data suggests, and what other ways to collect would have given by it."""
 
 from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
+from scipy import sparse
 
-from revar.estimators.believed import believed_model
+from revar.errors import InputError
 from revar.estimators.certainty_equivalence import pair_errors
 from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.mdp import TabularMDP
-from revar.model.reachability import reachable_layers
 from revar.model.statistics import VisitStatistics
+from revar.model.structure import reachable_layers
 from revar.model.task import Task
 from revar.theory.costs import one_step_costs, variance_of_visits
 from revar.theory.recursions import backward_values
 from revar.theory.values import occupancy, return_variance, state_values
+
+
+def estimated_model(
+    task: Task, observed: RunStatistics, *, extra_variance: FloatArray | None = None
+) -> TabularMDP:
+    """Frequencies in the place of probabilities, means and deviations in the place of laws.
+
+    Pairs without data give nothing and end the episode, as in certainty equivalence.
+    `extra_variance` [S, A] is added to the reward noise of each pair.
+    """
+    episodes = int(observed.initial_count.sum())
+    if episodes == 0:
+        raise InputError("a model of the data needs at least one episode")
+    row_start, successor, probability = observed.outcomes
+    pairs = np.repeat(np.arange(task.states * task.actions), np.diff(row_start))
+    shape = (task.states * task.actions, task.states + 1)
+    mean = observed.outcome_reward_mean
+    # Noise given the outcome: what is left of a pair's variance beside that of outcome means.
+    between = np.bincount(
+        pairs,
+        probability * (mean - observed.reward_mean.ravel()[pairs]) ** 2,
+        minlength=shape[0],
+    )
+    visits = observed.visits.ravel()
+    variance = observed.reward_squares.ravel() / visits.clip(min=1)
+    left = np.clip(variance - between, 0.0, None)
+    if extra_variance is not None:
+        left = left + extra_variance.ravel()
+    noise = np.sqrt(left)[pairs]
+    goes_on = successor < task.states
+    return TabularMDP(
+        sparse.csr_array(
+            (probability[goes_on], (pairs[goes_on], successor[goes_on])),
+            shape=(shape[0], task.states),
+        ),
+        sparse.csr_array((mean, (pairs, successor)), shape=shape),
+        sparse.csr_array((noise, (pairs, successor)), shape=shape),
+        observed.initial_count / episodes if task.initial is None else task.initial,
+        task.horizon,
+        task.discount,
+    )
 
 
 @dataclass(frozen=True)
@@ -29,7 +71,7 @@ def compare(task: Task, statistics: VisitStatistics) -> Comparison:
     """From estimated costs: every pair costs what it does, and is visited as on-policy."""
     episodes = int(statistics.episodes)
     observed = statistics.observed(task.states)
-    model = believed_model(task, observed)
+    model = estimated_model(task, observed)
     visits = occupancy(model, task.policy).sum(axis=0)
     variance = variance_of_visits(estimated_costs(task, observed), visits)
     variance += first_state_variance(model, task)
@@ -55,12 +97,12 @@ def costly_model(task: Task, observed: RunStatistics) -> TabularMDP:
 
     A sample's own variance is too small on average, most of all after few visits.
     """
-    model = believed_model(task, observed)
+    model = estimated_model(task, observed)
     fading = task.discount ** np.arange(task.horizon, dtype=np.float64)
     weight = np.einsum("t,tsa->sa", fading, occupancy(model, task.policy))
     missing = estimated_costs(task, observed) - one_step_costs(model, task.policy)
     noise = np.divide(missing, weight**2, out=np.zeros_like(missing), where=weight > 0)
-    return believed_model(task, observed, extra_variance=noise.clip(min=0.0))
+    return estimated_model(task, observed, extra_variance=noise.clip(min=0.0))
 
 
 def first_state_variance(model: TabularMDP, task: Task) -> float:
