@@ -30,7 +30,7 @@ from revar.strategies import Flow, FlowOracle, ReducedVariance, Selection, Strat
 from revar.strategies.flow import plan_times
 from revar.strategies.flow_costs import estimated_costs
 from revar.strategies.flow_tuning import STUDIED, Tuning
-from revar.strategies.rule import Question, Seen
+from revar.strategies.rule import Question
 from revar.testing.expectations import expect_same_results
 from revar.testing.samples import crossroads
 from tests.strategies.flow_problems import PROBLEMS
@@ -372,9 +372,7 @@ def test_costs_keep_the_covariance_of_reward_and_successor() -> None:
     reachable = question.policy > 0
     layers = Layers(*expand(observed.outcomes, question.initial, reachable, question.horizon))
     plain = STUDIED._replace(bonus=0.0, novelty=0.0, likeness=0.0)
-    estimated = estimated_costs(
-        question, observed.outcomes, layers, Seen.of(observed), False, plain, 3000
-    )
+    estimated = estimated_costs(question, layers, observed, False, plain, 3000)
     exact = one_step_costs(problem.mdp, problem.policy)
     tried = (statistics.visits >= 400) & (exact > 0)
     assert tried[14].any()

@@ -14,10 +14,9 @@ from revar.estimators.comparison import costly_model, first_state_variance
 from revar.evaluation.evaluate import evaluate
 from revar.evaluation.looks import quantile
 from revar.evaluation.stored import folded
-from revar.model.arrays import FloatArray
+from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.mdp import TabularMDP
 from revar.model.moments import EpisodeCounter
-from revar.model.observed import Observed
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
@@ -136,7 +135,7 @@ def advise(
 
 def _advice(
     task: Task,
-    observed: Observed,
+    observed: RunStatistics,
     data: Dataset,
     half_width: float,
     confidence: float,
@@ -170,7 +169,7 @@ def _advice(
 
 def _resample(
     counter: EpisodeCounter, episodes: int, states: int, rng: np.random.Generator
-) -> Observed:
+) -> RunStatistics:
     """As many episodes, drawn with replacement (Efron 1979, "Bootstrap methods")."""
     times = np.bincount(rng.integers(episodes, size=episodes), minlength=episodes)
     return VisitStatistics.from_arrays(counter.arrays(times)).observed(states)

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from revar.errors import InputError
-from revar.model.arrays import FloatArray, IntArray, Outcomes, read_only
+from revar.model.arrays import FloatArray, IntArray, Outcomes, RunStatistics, read_only
 from revar.model.mdp import TabularMDP
 from revar.model.moments import EpisodeCounter, Moments, pooled, pooled_mean, push_steps
-from revar.model.observed import Observed
 from revar.model.trajectory import ENDED, Dataset, Trajectory
 
 Number = TypeVar("Number", np.int64, np.float64)
@@ -123,7 +122,7 @@ class VisitStatistics:
         totals = self._initial.sum(axis=1)
         return int(totals[0]) if self.runs is None else totals
 
-    def observed(self, states: int, run: int = 0) -> Observed:
+    def observed(self, states: int, run: int = 0) -> RunStatistics:
         """One run over `states` states in the layout of compiled loops; the arrays are copies."""
         if self.states > states:
             raise InputError(
@@ -140,7 +139,7 @@ class VisitStatistics:
         count = self._count[run, order]
         visits = self._visits[run, :states].copy()
         of_pair = visits.ravel()[self._pair[order]]
-        return Observed(
+        return RunStatistics(
             outcomes=Outcomes(
                 row_start,
                 np.where(successor == ENDED, states, successor),

@@ -225,17 +225,4 @@ def _expect_valid(plan: Plan, problem: Problem, name: str) -> None:
 
 def _snapshot(statistics: VisitStatistics) -> tuple[Any, ...]:
     observed = statistics.observed(statistics.states)
-    return tuple(
-        np.array(part)
-        for part in (
-            *observed.outcomes,
-            observed.visits,
-            observed.reward_mean,
-            observed.reward_squares,
-            observed.reward_cubes,
-            observed.reward_quartics,
-            observed.outcome_count,
-            observed.outcome_reward_mean,
-            observed.initial_count,
-        )
-    )
+    return tuple(np.array(part) for part in (*observed.outcomes, *observed[1:]))
