@@ -9,7 +9,7 @@ from revar.campaigns.progress import Look, Progress
 from revar.campaigns.service import views, words
 from revar.campaigns.service.charts import Across, estimate_chart
 from revar.campaigns.wording import duration
-from revar.estimators.estimated_model import compare
+from revar.estimators.comparison import compare
 from tests.campaigns.worlds import Clock, World
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from revar.datasets.files import load_collected
 from revar.environments.observations import Bins
 from revar.errors import InputError
-from revar.estimators.estimated_model import costly_model, first_state_variance
+from revar.estimators.comparison import first_state_variance, fit_corrected_model
 from revar.evaluation.checkpoints import quantile
 from revar.evaluation.evaluate import evaluate
 from revar.evaluation.stored import learn_stored
@@ -141,17 +141,15 @@ def _advice(
     confidence: float,
     unvisited: float,
 ) -> Advice:
-    model = costly_model(task, observed)
+    model = fit_corrected_model(task, observed)
     best = optimal_flow(model, task.policy, tolerance=1e-3).behavior
     factor = (quantile(confidence) / half_width) ** 2
     needed = _needs(model, task, best)
     counter = EpisodeCounter(data, task.states, task.actions)
     rng = np.random.default_rng(0)
+    resampled = (_resample(counter, len(data), task.states, rng) for _ in range(RESAMPLES))
     drawn = np.array(
-        [
-            _needs(costly_model(task, _resample(counter, len(data), task.states, rng)), task, best)
-            for _ in range(RESAMPLES)
-        ]
+        [_needs(fit_corrected_model(task, each), task, best) for each in resampled]
     )  # [resample, 2]
     means = [
         _need(factor * needed[i], factor * drawn[:, i][np.isfinite(drawn[:, i])]) for i in (0, 1)

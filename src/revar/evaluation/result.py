@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from revar.datasets.files import Conditions, save_dataset
-from revar.estimators.estimated_model import Comparison, compare
+from revar.estimators.comparison import Comparison, compare
 from revar.estimators.estimator import Estimate
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
