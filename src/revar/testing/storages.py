@@ -14,7 +14,7 @@ from revar.campaigns.storage.interface import (
     Storage,
     StorageError,
 )
-from revar.testing.expectations import contract, expect
+from revar.testing.contracts import contract, expect
 
 Factory = Callable[[], Storage]
 
