@@ -1,1 +1,1 @@
-"""Charts: what one shows, apart from how it is drawn, with matplotlib or with plotly."""
+"""Charts: a record of what is shown, and drawing it with matplotlib or plotly."""

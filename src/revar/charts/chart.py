@@ -16,7 +16,7 @@ Scale = Literal["linear", "log"]
 
 @dataclass(frozen=True)
 class Style:
-    """How a line looks: lines differ by more than their colour."""
+    """How a line looks; dash and marker tell lines apart without colour."""
 
     color: str
     dash: Dash = "solid"
@@ -32,7 +32,7 @@ class Line:
     y: FloatArray  # [point]
     style: Style
     kind: Kind = "measured"
-    error: FloatArray | None = None  # [point] half the height of the band: one standard error
+    error: FloatArray | None = None  # [point] to either side: one standard error
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Panel:
     x_scale: Scale = "log"
     y_scale: Scale = "log"
     categories: tuple[str, ...] = ()  # names of the whole numbers on the y axis, from 0 upwards
-    y_range: tuple[float, float] | None = None  # None: all that there is
+    y_range: tuple[float, float] | None = None  # None: as the lines need
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ BLUE, VERMILION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#7A7A7A"
 
 
 def spread_apart(wanted: Sequence[float], gap: float, low: float, high: float) -> FloatArray:
-    """The places in [low, high] nearest to the wanted ones, in squares, at least `gap` apart."""
+    """Places in [low, high] at least `gap` apart, nearest to the wanted ones by least squares."""
     places = np.asarray(wanted, dtype=float)
     order = np.argsort(places, kind="stable")
     # With rank * gap subtracted, "at least gap apart" becomes "in order".

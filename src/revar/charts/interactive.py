@@ -27,7 +27,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
 
 def to_html(chart: Chart) -> str:
-    """The chart as a piece of a page that has loaded plotly.js: one plot for each panel."""
+    """The chart as part of a page that has loaded plotly.js: one plot for each panel."""
     pieces = []
     for i, panel in enumerate(chart.panels):
         figure = _figure(panel)
@@ -77,7 +77,7 @@ def _figure(panel: Panel) -> go.Figure:
 
 
 def _axis(scale: str, values: FloatArray) -> dict[str, Any]:
-    """An axis of that scale; ticks are at powers of ten alone where there are several."""
+    """An axis of that scale; where it spans several powers of ten, only they have ticks."""
     axis = {"type": scale, "automargin": True}
     if scale == "log":
         seen = values[np.isfinite(values) & (values > 0)]

@@ -43,13 +43,13 @@ ALONE: Any = {
     "legend.frameon": False,
     "lines.markersize": 4,
 }
-# A dollar sign in a label is a dollar sign.
+# A dollar sign in a label starts no formula.
 PLAIN: Any = {"parse_math": False}
 DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 PANEL_INCHES = (3.7, 2.9)
 ALONE_INCHES = (7.0, 4.2)
 TITLE_LETTERS = 75  # in a line of the title of a chart that stands alone
-TICK_RATIO = 1.5  # of neighbouring ticks there, at least: their labels do not touch
+TICK_RATIO = 1.5  # least ratio of neighbouring ticks there, so that labels do not touch
 COLUMNS = 3  # panels in a row at most
 FEW_POINTS = 7  # on the x axis: each gets its tick
 LETTER_INCHES = 0.065  # of a label, on average
@@ -66,7 +66,7 @@ def save_picture(picture: Chart | Picture, stem: Path) -> Path:
 
 
 def check_figure_path(path: Any) -> Path:
-    """The path as a Path; raises where no figure can be saved."""
+    """Return the path as a Path; raise if no figure can be saved there."""
     try:
         target = Path(path)
     except TypeError:
@@ -82,7 +82,7 @@ def check_figure_path(path: Any) -> Path:
 
 
 def draw(chart: Chart) -> Figure:
-    """The chart as a matplotlib figure."""
+    """Draw the chart as a matplotlib figure."""
     return _draw_alone(chart.panels[0]) if chart.alone else _draw_panels(chart)
 
 

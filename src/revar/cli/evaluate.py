@@ -196,7 +196,7 @@ def _read_budget(resume: str | None) -> int:
 
 
 def _unused_name(environment: str, seed: int) -> str:
-    """Where episodes are saved that would be lost otherwise."""
+    """A new file for episodes that would otherwise be lost."""
     stem = f"revar-{re.sub(r'[^A-Za-z0-9.]+', '-', environment)}-seed{seed}"
     number = 1
     while Path(name := f"{stem}{f'-{number}' if number > 1 else ''}.npz").exists():

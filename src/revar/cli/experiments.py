@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("results/demo"),
     show_default=True,
-    help="Where the tables and the report go.",
+    help="Folder for the tables and the report.",
 )
 def demo(output: Path) -> None:
     """Evaluate a policy on the gridworld after three ways to collect 1,000 episodes.
@@ -52,7 +52,7 @@ def demo(output: Path) -> None:
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("results"),
     show_default=True,
-    help="Results go to a folder of this one for each experiment.",
+    help="Folder for the results; each experiment gets its own in it.",
 )
 @click.option(
     "--spec",
@@ -80,8 +80,8 @@ def reproduce(
     """Run experiments, store their results and write a report for each.
 
     NAME is one of tree, gridworld, ablation, regret, examples, flow, coverage, peers, or all.
-    What is finished is stored at once: after Ctrl-C the same command goes on where it was, and
-    ends with the same tables. A finished experiment is not run again.
+    Finished parts are stored at once: after Ctrl-C the same command continues, and ends with the
+    same tables. A finished experiment is not run again.
 
     \b
     Examples:
@@ -123,10 +123,10 @@ def reproduce(
     "--markdown",
     type=click.Path(dir_okay=False, path_type=Path),
     default=None,
-    help="Also write all of it as one Markdown page, with its figures in a folder beside it.",
+    help="Also write everything as one Markdown page, with its figures in a folder beside it.",
 )
 def report(directory: Path, markdown: Path | None) -> None:
-    """Write the reports of the experiments in DIRECTORY again. Nothing is run.
+    """Write the reports of the experiments in DIRECTORY again, without running anything.
 
     DIRECTORY is what `revar reproduce --output` was given, or the folder of one experiment.
 
@@ -164,9 +164,9 @@ def run_and_store(
     engine: "Engine | None" = None,
     kept: bool = True,
 ) -> "Results":
-    """Run an experiment under a progress bar; an interrupt says how to go on, and leaves.
+    """Run an experiment under a progress bar; an interrupt ends the command and says how to go on.
 
-    `kept` tells whether the directory outlives the command.
+    `kept` says whether the directory outlives the command.
     """
     import revar
     from revar.experiments.runner import run_experiment
@@ -191,7 +191,7 @@ def run_and_store(
 
 
 def check_report(experiment: "Experiment") -> None:
-    """Raise before anything is run if the report could not be written after it."""
+    """Raise if the report could not be written, before anything is run."""
     _load_report_extras()
     from revar.reports.pages import check_report as check
 

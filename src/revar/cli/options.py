@@ -1,4 +1,4 @@
-"""Options that several commands share: the environment and the policy; who runs an experiment."""
+"""Options that several commands share: what is evaluated, and who runs an experiment."""
 
 import json
 import sys
@@ -72,7 +72,7 @@ def _add(options: tuple[Callable[[Command], Command], ...], command: Command) ->
 
 
 def make_engine(engine: str, threads: int | None, address: str | None) -> "Engine":
-    """The engine that the options ask for."""
+    """Make the engine that the options name."""
     from revar.experiments.engines import LocalEngine, RayEngine
 
     if engine == "ray":

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # Longer tables are left to the report.
 MOST_ROWS = 30
-WORD_WIDTH = 24  # of a column of words; longer words are wrapped
+WORD_WIDTH = 24  # of a column of words; longer ones are wrapped
 PADDING = 2  # between columns
 
 
@@ -88,7 +88,7 @@ def split_table(table: "Table", width: int) -> Iterator[Any]:
 
 
 def _parts(table: "Table", width: int) -> Iterator[list[int]]:
-    """The columns of numbers that stand beside the words, as many at a time as fit."""
+    """The columns of numbers of each part: as many as fit beside the words."""
     widths = [
         max(len(text) for text in (*(row[place] for row in table.rows), "", *heading.split()))
         for place, heading in enumerate(table.headings)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     default=(1000,),
     show_default=True,
-    help="Budget of every run; several budgets are several collections.",
+    help="Budget of every run; may be given several times, for separate collections.",
 )
 @click.option("--runs", default=500, show_default=True, type=click.IntRange(min=2))
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     default=None,
-    help="Keep the tables, so that an interrupted run can go on, and write a report.",
+    help="Folder for the tables, from which an interrupted run continues, and a report.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 def simulate(
@@ -117,7 +117,7 @@ def _declare(
     budgets: tuple[int, ...],
     runs: int,
 ) -> "tuple[Experiment, list[str]]":
-    """The experiment that the options declare, and the pairs that do not fit."""
+    """The experiment that the options declare, and a sentence for each pair that does not fit."""
     from revar.errors import InputError
     from revar.estimators import estimators as known_estimators
     from revar.experiments.experiment import (

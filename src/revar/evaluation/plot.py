@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def check_figure_path(path: Any) -> None:
-    """Raise where no figure can be saved."""
+    """Raise if no figure can be saved there."""
     _drawing().check_figure_path(path)
 
 

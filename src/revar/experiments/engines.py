@@ -1,4 +1,4 @@
-"""Who plays shards. An engine gets shards and gives back results, in any order."""
+"""Engines play shards: they take shards and give back results, in any order."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -15,7 +15,7 @@ from revar.theory.values import occupancy, policy_value, return_variance
 # Relative accuracy to which the limit is certified.
 LIMIT_TOLERANCE = 1e-3
 
-Table = list[list[float]]  # [state][action]
+Pairs = list[list[float]]  # [state][action]
 
 
 class ExactValues(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,10 +33,10 @@ class ExactValues(msgspec.Struct, frozen=True, kw_only=True):
     oracle: float | None  # the paper's proportions
     limit: float
     limit_gap: float  # the limit is certified to lie at most this much lower
-    policy: Table
-    oracle_behavior: Table
-    oracle_visits: Table  # visits per episode
-    optimal_visits: Table  # visits per episode
+    policy: Pairs
+    oracle_behavior: Pairs
+    oracle_visits: Pairs  # visits per episode
+    optimal_visits: Pairs  # visits per episode
 
     def scaled_errors(self) -> dict[str, float]:
         """The closed-form lines of a plot, by name."""
@@ -76,6 +76,6 @@ def _finite(number: float) -> float | None:
     return number if isfinite(number) else None
 
 
-def _table(array: FloatArray) -> Table:
-    table: Table = array.tolist()
+def _table(array: FloatArray) -> Pairs:
+    table: Pairs = array.tolist()
     return table

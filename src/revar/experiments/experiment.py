@@ -46,7 +46,7 @@ class StrategyChoice(Choice, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How much is run."""
+    """The size of a run: how many runs of how many episodes."""
 
     runs: int
     episodes: int | tuple[int, ...]
@@ -108,7 +108,7 @@ class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         ]
 
     def estimator_choices(self, strategy: StrategyChoice) -> list[Choice]:
-        """The estimators that this strategy's data is given to."""
+        """The estimators for this strategy's data."""
         return [_choice(item) for item in strategy.estimators or self.estimators]
 
     def at_size(self, *, quick: bool) -> "Experiment":
@@ -130,25 +130,25 @@ def digest_of(record: Any) -> str:
 
 
 def build_problem(choice: Choice) -> Problem:
-    """The problem that was chosen."""
+    """Build the chosen problem."""
     problem: Problem = problems.build(choice.id, choice.options)
     return problem
 
 
 def build_strategy(choice: Choice) -> Strategy:
-    """The strategy that was chosen."""
+    """Build the chosen strategy."""
     strategy: Strategy = strategies.build(choice.id, choice.options)
     return strategy
 
 
 def build_estimator(choice: Choice) -> Estimator:
-    """The estimator that was chosen."""
+    """Build the chosen estimator."""
     estimator: Estimator = estimators.build(choice.id, choice.options)
     return estimator
 
 
 def load_built_in(name: str) -> Experiment:
-    """The built-in experiment of that name."""
+    """Load the built-in experiment of that name."""
     source = files("revar.experiments").joinpath("built_in", f"{name}.toml")
     if name not in PAPER and not (name.isidentifier() and source.is_file()):
         near = difflib.get_close_matches(name, PAPER, n=1)

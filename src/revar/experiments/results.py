@@ -35,7 +35,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     versions: dict[str, str]
     seconds: float  # spent on the runs, whenever that was
-    exact: tuple[ExactValues, ...] = msgspec.field(name="facts")  # as it is stored
+    exact: tuple[ExactValues, ...] = msgspec.field(name="facts")  # its name in the file
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -110,7 +110,7 @@ def versions() -> dict[str, str]:
 
 
 def write_results(directory: Path, results: Results) -> None:
-    """Write the tables, then the manifest: where there is a manifest, the tables are whole."""
+    """Write the tables, then the manifest: where there is a manifest, the tables are complete."""
     manifest = results.manifest
     metadata = {
         "schema_version": str(manifest.schema_version),
@@ -163,7 +163,7 @@ KEYS = ("problem", "strategy", "estimator", "budget")
 def _read_series(
     manifest: Manifest, estimates: Columns, allocations: Columns, visits: Columns
 ) -> Iterator[Series]:
-    """The series that the manifest promises; ValueError where the tables hold anything else."""
+    """The series that the manifest declares; ValueError where the tables hold anything else."""
     exact = {each.problem: each for each in manifest.exact}
     runs = np.arange(manifest.experiment.runs)
     groups = zip(_groups(estimates), _groups(allocations), _groups(visits), strict=True)

@@ -55,7 +55,7 @@ def replace_file(path: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class ShardStore:
-    """A folder of shards, each whole or not there."""
+    """A folder of finished shards."""
 
     directory: Path
 
@@ -65,7 +65,7 @@ class ShardStore:
             np.savez_compressed(file, seconds=seconds, **msgspec.structs.asdict(result))
 
     def read(self, shard: Shard) -> tuple[ShardResult, float] | None:
-        """A finished shard and the seconds it took; None if it has still to be played."""
+        """Read a finished shard and its seconds; None if it must be played."""
         path = self.directory / shard.file_name()
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:

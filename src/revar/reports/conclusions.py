@@ -22,17 +22,17 @@ EARLY = 50
 
 
 def answer_question(results: Results) -> list[str]:
-    """The sentences that answer the experiment's question."""
+    """Answer the experiment's question in sentences."""
     return _find(results.experiment.answer)(results)
 
 
 def check_answer(name: str) -> None:
-    """Raise for a name that stands for no answer."""
+    """Raise for an unknown answer."""
     _find(name)
 
 
 def order(results: Results) -> list[str]:
-    """Who has the smallest error, by how much, and from where on."""
+    """Who has the smallest error, by how much, and from which budget on."""
     sentences = []
     for problem in results.problems():
         ends = _ends(results, problem)
@@ -129,7 +129,7 @@ def intervals(results: Results) -> list[str]:
 
 
 def first(results: Results) -> list[str]:
-    """Whether "flow" is first on every problem, within noise, and who is where it is not."""
+    """Whether "flow" is first on every problem, within noise, and who is where it is not first."""
     sentences = []
     late = False
     for budget in results.experiment.budgets():

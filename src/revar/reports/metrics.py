@@ -30,9 +30,9 @@ class Measured:
 
 
 def best_estimators(parts: list[Series]) -> list[Series]:
-    """Of series of one problem and strategy, those of the estimator with the smallest error.
+    """Keep the series of the best estimator, given those of one problem and strategy.
 
-    The smallest at the largest budget decides, so that a curve does not mix estimators.
+    The error at the largest budget decides, so that a curve does not mix estimators.
     """
     if not parts:
         return []

@@ -22,11 +22,11 @@ PAGE = "report.html"
 MOST_ROWS = 110
 HEAD = """# Results
 
-Every figure and number on this page was computed from stored results by `revar report`; the command
-before each section gives the results again. K·MSE is the mean squared error times the number of
-episodes K; the limit is its smallest possible value for large K, whatever collects. Tables of more
-than a hundred rows are in the reports alone.
-[Experiments](experiments.md) says how they are declared, run and stored.
+`revar report` computed every figure and number on this page from stored results; the command in
+each section reproduces them. K·MSE is the mean squared error times the number of episodes K.
+The limit is the smallest K·MSE that any collection can have for large K. Tables of more than a
+hundred rows are only in the reports. [Experiments](experiments.md) says how experiments are
+declared, run and stored.
 """
 
 
@@ -76,7 +76,7 @@ def write_report(results: Results, directory: Path) -> Path:
 
 
 def write_markdown(experiments: list[Results], path: Path) -> None:
-    """Write the page; figures go to a folder of its name."""
+    """Write experiments as one Markdown page; figures go to a folder of the same name."""
     sections = [HEAD]
     for results in experiments:
         sections.append(_section(results, path.with_suffix("")))
@@ -99,7 +99,7 @@ def _draw_illustrations(results: Results, folder: Path) -> list[Illustration]:
 
 
 def command_of(results: Results) -> str:
-    """The command that gives these results again."""
+    """The command that reproduces these results."""
     manifest = results.manifest
     command = manifest.experiment.command or f"revar reproduce {manifest.experiment.name}"
     if manifest.quick:

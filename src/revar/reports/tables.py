@@ -17,17 +17,17 @@ class Table:
     title: str
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    words: int  # how many columns, from the left, say what a row is about
+    words: int  # how many columns from the left name the row
     note: str = ""
 
 
 def make_tables(results: Results) -> list[Table]:
-    """The tables that the experiment asks for."""
+    """Make the tables that the experiment asks for."""
     return [_find(name)(results) for name in results.experiment.tables]
 
 
 def check_tables(names: tuple[str, ...]) -> None:
-    """Raise for a name that stands for no table."""
+    """Raise for an unknown table."""
     for name in names:
         _find(name)
 

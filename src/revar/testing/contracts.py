@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from revar.errors import InputError
 from revar.simulation.result import SimulationResult
 
-# The fields of a result with one row a run, and the fields of a dataset.
+# Fields of a result with a row for each run, and fields of a dataset.
 PER_RUN = ("estimates", "standard_errors", "unvisited_probability", "visits")
 STEPS = ("start", "states", "actions", "rewards", "successors", "propensities")
 
@@ -45,7 +45,7 @@ def contract(check: Check) -> Check:
 
 @contextmanager
 def expect_refusal(message: str) -> Iterator[None]:
-    """The body must raise an InputError of one sentence; the message says what did not."""
+    """The body must raise an InputError of one sentence; the message says what failed to."""
     try:
         yield
     except InputError as error:
@@ -98,7 +98,7 @@ def check_has_an_id(factory: Callable[[], Any]) -> None:
 
 @contract
 def check_equal_parameters_make_equals(factory: Callable[[], Any]) -> None:
-    """Two of the same parameters are equal, and hash alike."""
+    """Two with the same parameters are equal, and have the same hash."""
     first, second = factory(), factory()
     expect(first == second, f"{first!r} is not equal to another of the same parameters")
     expect(hash(first) == hash(second), f"{first!r} is hashed by identity")

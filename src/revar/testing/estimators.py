@@ -102,7 +102,7 @@ def check_order_does_not_matter(factory: Factory) -> None:
 
 @contract
 def check_bad_data_is_refused(factory: Factory) -> None:
-    """Data that cannot be of the task is refused with an InputError."""
+    """Data that cannot belong to the task is refused with an InputError."""
     estimator = factory()
     for problem, task, data in _samples():
         states, actions, horizon = task.states, task.actions, task.horizon

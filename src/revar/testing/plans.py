@@ -95,7 +95,7 @@ def check_asks_only_for_what_counts(factory: Factory) -> None:
 
 @contract
 def check_bad_rewards_are_refused(factory: Factory) -> None:
-    """A reward that is not a number is refused; what was recorded before stays, and goes on."""
+    """A reward that is not a number is refused, changes nothing, and collection goes on."""
     strategy = factory()
     for problem in sample_problems():
         witness = Witness(strategy, problem)

@@ -1,4 +1,4 @@
-"""All contracts of strategies; here those on what results of a simulation may depend on."""
+"""Contracts of strategies: all of them, and here what simulated results may depend on."""
 
 from collections.abc import Callable
 from dataclasses import fields

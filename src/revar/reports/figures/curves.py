@@ -1,4 +1,4 @@
-"""Charts of errors against episodes: curves, regret, coverage, and every strategy's rank."""
+"""Charts of measured errors: curves over episodes, regret, coverage, and all strategies in rows."""
 
 import csv
 from importlib.resources import files
@@ -153,7 +153,7 @@ def _guide(first: Line) -> Line:
 
 @figures.register("coverage")
 def coverage_chart(results: Results) -> Chart:
-    """Coverage less the nominal level, at the largest budget, one panel a problem."""
+    """Coverage less the nominal level, at the largest budget; one panel for each problem."""
     styles = strategy_styles(results.experiment.strategy_choices())
     budget = max(results.experiment.budgets())
     panels = []
@@ -199,7 +199,7 @@ def _noise(runs: int) -> FloatArray:
 
 @figures.register("peers")
 def peers(results: Results) -> Chart:
-    """K*MSE / limit, one row a problem, one mark a strategy, one panel a budget."""
+    """K*MSE / limit: rows are problems, marks are strategies, panels are budgets."""
     return Chart(
         "peers",
         "K·MSE divided by its smallest possible value for large K, with one standard error to "
