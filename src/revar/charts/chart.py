@@ -59,7 +59,6 @@ class Chart:
     name: str
     caption: str
     panels: tuple[Panel, ...]
-    shared_y: bool = False
     alone: bool = False
 
 

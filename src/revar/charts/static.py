@@ -94,9 +94,7 @@ def _draw_panels(chart: Chart) -> Figure:
         width, height = PANEL_INCHES
         height = max(height, 0.75 + 0.2 * tall)
         figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-        axes = figure.subplots(
-            rows, columns, squeeze=False, sharey=chart.shared_y and rows == 1
-        ).ravel()
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for place, panel in zip(axes, chart.panels, strict=False):
             _draw_panel(place, panel)
         for place in axes[len(chart.panels) :]:
