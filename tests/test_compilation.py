@@ -3,6 +3,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import revar
 
 PROGRAM = """
@@ -16,6 +18,7 @@ print(CertaintyEquivalence().estimate(task, data).standard_error)
 """
 
 
+@pytest.mark.slow
 def test_an_edit_in_one_file_reaches_what_other_files_compiled_of_it(tmp_path: Path) -> None:
     # The estimator has the recursions of another file compiled into it.
     package = tmp_path / "revar"
