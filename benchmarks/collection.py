@@ -45,13 +45,13 @@ def _overhead(strategy: str) -> Ratio:
     )
 
 
-@benchmark("collection with flow / env.step of FrozenLake", at_most=3.0)
+@benchmark("collection with flow / env.step of FrozenLake", at_most=2.5)
 def flow_beside_a_step() -> Ratio:
     """What a user pays for flow in a cheap environment."""
     return _overhead("flow")
 
 
-@benchmark("collection on-policy / env.step of FrozenLake", at_most=3.0)
+@benchmark("collection on-policy / env.step of FrozenLake", at_most=2.5)
 def on_policy_beside_a_step() -> Ratio:
     """What bookkeeping alone costs."""
     return _overhead("on-policy")

@@ -23,13 +23,12 @@ import revar
 from benchmarks.machine import facts
 from benchmarks.workers import PAUSE, STEPS, seconds_per_step
 from revar.collection import Collection
-from revar.collection.batches import Batch, Dispatch, join
+from revar.collection.batches import Batch, Dispatcher, add_batch
 from revar.environments.opening import horizon_of, open_environment
 from revar.evaluation.interrupts import Interrupt
 from revar.evaluation.opened import action_count, target_for
-from revar.evaluation.workers.crew import Assignment
-from revar.evaluation.workers.inline import InlineCrew
-from revar.evaluation.workers.rule import BatchRule, default_batch
+from revar.evaluation.workers.pool import InlinePool, PoolSettings, default_batch
+from revar.evaluation.workers.worker import WorkerSetup
 from revar.strategies.strategy import find_strategy
 
 RESULTS = Path(__file__).with_name("results")
@@ -45,11 +44,11 @@ class Costs:
     """What one problem costs the process that collects, and the network."""
 
     problem: str
-    batch_seconds: float  # to order, send, receive and join a batch
+    batch_seconds: float  # to request, send, receive and add a batch
     episode_seconds: float  # and for each of its episodes
     plan_seconds: float
     plan_bytes: int
-    order_bytes: int
+    request_bytes: int
     batch_bytes: int  # of one episode
     batch_bytes_64: int
 
@@ -78,20 +77,20 @@ def costs_of(problem: str) -> Costs:
     def collected() -> Collection:
         return Collection(strategy, horizon=horizon, actions=actions, episodes=EPISODES, seed=0)
 
-    assignment = Assignment(problem, None, policy, None, strategy, horizon, 1.0, EPISODES, 0, 0)
+    setup = WorkerSetup(problem, None, policy, None, strategy, horizon, 1.0, EPISODES, 0, 0)
     collection = collected()
-    dispatch, crew = Dispatch(collection), InlineCrew(assignment, Interrupt())
+    dispatcher, pool = Dispatcher(collection), InlinePool(setup, Interrupt())
     batches: dict[int, list[Batch]] = {1: [], 64: []}
     first = 0
     for length, count in ((64, 40), (1, 400)):
         for _ in range(count):
-            crew.give(*dispatch.order(len(batches[length]), first, length))
-            batch = crew.wait(0)[0]
+            pool.give(*dispatcher.request(len(batches[length]), first, length))
+            batch = pool.wait(0)[0]
             assert isinstance(batch, Batch)
-            join(collection, batch, target)
+            add_batch(collection, batch, target)
             batches[length].append(batch)
             first += length
-    order, plan = dispatch.order(0, first, 1)
+    request, plan = dispatcher.request(0, first, 1)
     began = time.process_time()
     strategy.plan(collection.task, collection.statistics)
     plan_seconds = time.process_time() - began
@@ -99,20 +98,20 @@ def costs_of(problem: str) -> Costs:
     def seconds(length: int) -> float:
         began = time.process_time()
         for batch in batches[length]:
-            pickle.loads(pickle.dumps(dispatch.order(0, 0, 1)[0]))
-            join(collection, pickle.loads(pickle.dumps(batch)), target)
+            pickle.loads(pickle.dumps(dispatcher.request(0, 0, 1)[0]))
+            add_batch(collection, pickle.loads(pickle.dumps(batch)), target)
         return (time.process_time() - began) / len(batches[length])
 
     one, many = seconds(1), seconds(64)
     each = (many - one) / 63
-    crew.close()
+    pool.close()
     return Costs(
         problem,
         one - each,
         each,
         plan_seconds,
         len(pickle.dumps(plan)),
-        len(pickle.dumps(order)),
+        len(pickle.dumps(request)),
         len(pickle.dumps(batches[1][-1])),
         len(pickle.dumps(batches[64][-1])),
     )
@@ -122,30 +121,31 @@ def simulated(kind: str, workers: int, costs: Costs, seed: int = 0) -> Simulated
     """The batch rule played with random times of episodes, and a collector that takes its time."""
     rng = np.random.default_rng(seed)
     mean = KINDS[kind]
-    rule = BatchRule(workers, default_batch(EPISODES, workers))
-    orders: deque[tuple[int, int]] = deque()  # number, episodes
+    rule = PoolSettings("inline", None, workers, default_batch(EPISODES, workers))
+    requests: deque[tuple[int, int]] = deque()  # number, episodes
     busy: list[tuple[float, int, int]] = []  # when it is done, number, episodes
-    waiting: dict[int, int] = {}  # done and not joined
-    made = joined_batches = ordered = joined = 0
+    waiting: dict[int, int] = {}  # done and not added
+    made = added_batches = requested = added = 0
     now = 0.0
     unknown = np.zeros(2)  # episodes times what their plan does not know, and times its share
-    while joined < EPISODES:
-        while made < joined_batches + rule.ahead and ordered < EPISODES:
-            count = rule.length(joined, EPISODES - ordered, None)
-            orders.append((made, count))
-            unknown += count * np.array([ordered - joined, (ordered - joined) / max(ordered, 1)])
-            made, ordered = made + 1, ordered + count
-        while orders and len(busy) < workers:
-            number, count = orders.popleft()
+    while added < EPISODES:
+        while made < added_batches + rule.ahead and requested < EPISODES:
+            count = rule.length(added, EPISODES - requested, None)
+            requests.append((made, count))
+            missing = requested - added
+            unknown += count * np.array([missing, missing / max(requested, 1)])
+            made, requested = made + 1, requested + count
+        while requests and len(busy) < workers:
+            number, count = requests.popleft()
             lasts = mean * count * (1.0 + rng.uniform(-0.5, 0.5) / np.sqrt(count))
             heapq.heappush(busy, (now + lasts, number, count))
         done, number, count = heapq.heappop(busy)
         # The collector takes batches one by one: when it is late, it is what all wait for.
         now = max(now, done) + costs.batch_seconds + count * costs.episode_seconds
         waiting[number] = count
-        while joined_batches in waiting:
-            joined += waiting.pop(joined_batches)
-            joined_batches += 1
+        while added_batches in waiting:
+            added += waiting.pop(added_batches)
+            added_batches += 1
     rate = EPISODES / now
     return Simulated(kind, workers, rule.longest, rate, rate * mean, *(unknown / EPISODES).tolist())
 
@@ -170,15 +170,15 @@ def markdown(costs: list[Costs], runs: list[Simulated], points: list[dict[str, A
         "# Workers, simulated and measured",
         "",
         "Written by `python -m benchmarks.scaling_study`. What a batch costs the process that",
-        "collects (order, pickling both ways, join), measured on this machine with flow:",
+        "collects (request, pickling both ways, adding), measured on this machine with flow:",
         "",
-        "| problem | each batch | and each episode | a plan | bytes: plan | order "
+        "| problem | each batch | and each episode | a plan | bytes: plan | request "
         "| batch of 1 | batch of 64 |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     lines += [
         f"| {c.problem} | {1e6 * c.batch_seconds:.0f} µs | {1e6 * c.episode_seconds:.1f} µs "
-        f"| {1e3 * c.plan_seconds:.1f} ms | {c.plan_bytes:,} | {c.order_bytes:,} "
+        f"| {1e3 * c.plan_seconds:.1f} ms | {c.plan_bytes:,} | {c.request_bytes:,} "
         f"| {c.batch_bytes:,} | {c.batch_bytes_64:,} |"
         for c in costs
     ]
@@ -186,7 +186,7 @@ def markdown(costs: list[Costs], runs: list[Simulated], points: list[dict[str, A
         "",
         f"The schedule of {EPISODES:,} episodes simulated with the costs of the gridworld and the",
         "default batch; speed-up over a process that plays by itself and nothing else. Unknown:",
-        "episodes begun that a plan does not know of when a batch is ordered, on average, and",
+        "episodes begun that a plan does not know of when a batch is requested, on average, and",
         "their share of all begun.",
         "",
         "| an episode takes | workers | batch | episodes a second | speed-up | unknown | share |",

@@ -11,6 +11,7 @@ into those of another.
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,9 +45,19 @@ SOURCE_STAMP = _stamp_of_sources()
 
 def _compile(function: Function, **options: Any) -> Function:
     dispatcher: Any = numba.njit(**options)(function)
-    dispatcher._cache._cache_file._source_stamp = SOURCE_STAMP
+    files = dispatcher._cache._cache_file
+    files._source_stamp = SOURCE_STAMP
+    files._load_index = partial(_load_index, files._load_index)
     compiled_function: Function = dispatcher
     return compiled_function
+
+
+def _load_index(load: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
+    """What the cache holds; nothing where it names what an older version of the code had."""
+    try:
+        return load()
+    except (AttributeError, ImportError, TypeError):
+        return {}
 
 
 def compiled(function: Function) -> Function:

@@ -1,4 +1,4 @@
-"""Batches: what comes back from elsewhere joins a collection as if it had been played in it."""
+"""Batches: episodes played elsewhere are added to a collection as if it had played them."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import revar
 from revar import Dataset, Trajectory, VisitStatistics
 from revar.collection import Collection
-from revar.collection.batches import Dispatch, Order, join, statistics_of, stored_batch
+from revar.collection.batches import BatchRequest, Dispatcher, add_batch, pack
 from tests.collection.test_collection import same_data
 
 
@@ -15,9 +15,9 @@ def episodes() -> Dataset:
     return revar.evaluate("gridworld", None, strategy="uniform", episodes=60, seed=3).dataset
 
 
-def order(first: int, count: int) -> Order:
+def request(first: int, count: int) -> BatchRequest:
     nothing = np.zeros(0, dtype=np.int64)
-    return Order(0, first, count, 0, (), nothing, nothing)
+    return BatchRequest(0, first, count, 0, (), nothing, nothing)
 
 
 def close(one: VisitStatistics, other: VisitStatistics) -> bool:
@@ -36,33 +36,33 @@ def close(one: VisitStatistics, other: VisitStatistics) -> bool:
 def test_statistics_computed_at_once_are_those_recorded_step_by_step(episodes: Dataset) -> None:
     recorded = VisitStatistics(episodes.states_seen, 4)
     recorded.record_many(episodes)
-    assert close(statistics_of(episodes, episodes.states_seen, 4), recorded)
+    assert close(VisitStatistics.from_episodes(episodes, episodes.states_seen, 4), recorded)
     far = Dataset.of([Trajectory.of([0, 0], [1, 1], [1e9 + 1, 1e9 + 2])])
-    assert statistics_of(far, 1, 2).reward_variance[0, 1] == pytest.approx(0.5)
+    assert VisitStatistics.from_episodes(far, 1, 2).reward_variance[0, 1] == pytest.approx(0.5)
 
 
-def test_joined_batches_are_the_episodes_and_what_they_tell(episodes: Dataset) -> None:
+def test_added_batches_are_the_episodes_and_what_they_tell(episodes: Dataset) -> None:
     policy = np.full(4, 0.25)
     collection = Collection("on-policy", horizon=12, actions=4, episodes=60, seed=0)
     for first, end in ((0, 1), (1, 20), (20, 60)):
-        batch = stored_batch(order(first, end - first), episodes.part(first, end), 4)
-        assert len(batch.known) <= 16
-        join(collection, batch, lambda key: policy)
+        batch = pack(request(first, end - first), episodes.part(first, end), known=0)
+        assert len(batch.keys) <= 16
+        add_batch(collection, batch, lambda key: policy)
     assert collection.finished == 60
     assert same_data(collection.dataset, episodes)
     assert collection.states.keys == episodes.labels
     other = Collection("on-policy", horizon=12, actions=4, seed=0)
-    other.absorb(episodes, lambda key: policy)
+    other.learn_from(episodes, lambda key: policy)
     assert close(collection.statistics, other.statistics)
     assert collection.estimate().value == pytest.approx(other.estimate().value, rel=1e-12)
 
 
-def test_batches_joined_late_are_kept_by_number(episodes: Dataset) -> None:
+def test_batches_added_late_are_kept_by_number(episodes: Dataset) -> None:
     policy = np.full(4, 0.25)
     collection = Collection("on-policy", horizon=12, actions=4, seed=0)
     for first, end in ((20, 60), (0, 20)):
-        batch = stored_batch(order(first, end - first), episodes.part(first, end), 4)
-        join(collection, batch, lambda key: policy)
+        batch = pack(request(first, end - first), episodes.part(first, end), known=0)
+        add_batch(collection, batch, lambda key: policy)
     found = collection.dataset
     assert found.labels is not None
     assert episodes.labels is not None
@@ -74,15 +74,15 @@ def test_batches_joined_late_are_kept_by_number(episodes: Dataset) -> None:
 def test_a_plan_is_sent_again_only_when_it_is_another(episodes: Dataset) -> None:
     policy = np.full(4, 0.25)
     collection = Collection("flow", horizon=12, actions=4, episodes=60, seed=0)
-    dispatch = Dispatch(collection)
-    first = dispatch.current_plan()
+    dispatcher = Dispatcher(collection)
+    first = dispatcher.shared_plan()
     assert first.plan.scores.shape == (12, 0, 4)
-    assert dispatch.current_plan() is first
-    join(collection, stored_batch(order(0, 20), episodes.part(0, 20), 4), lambda key: policy)
-    second = dispatch.current_plan()
+    assert dispatcher.shared_plan() is first
+    add_batch(collection, pack(request(0, 20), episodes.part(0, 20), known=0), lambda key: policy)
+    second = dispatcher.shared_plan()
     assert second.version == 1
     assert second.visits.sum() == episodes.start[20]
-    join(collection, stored_batch(order(20, 1), episodes.part(20, 21), 4), lambda key: policy)
-    told, plan = dispatch.order(2, 21, 5)
+    add_batch(collection, pack(request(20, 1), episodes.part(20, 21), known=0), lambda key: policy)
+    told, plan = dispatcher.request(2, 21, 5)
     assert plan is second
     assert told.visits.sum() == episodes.start[21] - episodes.start[20]

@@ -1,16 +1,17 @@
-"""Collection with states that appear one by one, against the engine's twin and against itself."""
+"""Collection with states that appear one by one, against the plain twin and against itself."""
 
 from collections.abc import Hashable
 
+import msgspec
 import numpy as np
 import pytest
 
 import revar
 from revar import Dataset, Task, VisitStatistics
 from revar.collection import Collection
+from revar.collection.saving import save
 from revar.errors import InputError
-from revar.simulation.collector import Collector
-from revar.simulation.plain import play_episode
+from revar.simulation.plain import PlainRun, play_episode
 from revar.simulation.world import World
 from revar.strategies import find_strategy, strategies
 from tests.collection.worlds import play
@@ -42,14 +43,20 @@ def same_statistics(one: VisitStatistics, other: VisitStatistics) -> bool:
     )
 
 
+def taken(collection: Collection) -> dict[tuple[int, int], list[int]]:
+    """What was taken under the plan in force, by table and state."""
+    assert collection.plan_in_force is not None
+    return {place: row.ravel().tolist() for place, row in collection.plan_in_force.taken.items()}
+
+
 def shared_stream(collection: Collection, seed: int) -> np.random.Generator:
-    """One stream for all episodes, as the engine's twin has it."""
+    """One stream for all episodes, as the plain twin has it."""
     rng = np.random.default_rng(seed)
     start = collection.start
 
     def started(number: int):  # type: ignore[no-untyped-def]
         episode = start(number)
-        episode._rng = rng
+        episode.rng = rng
         return episode
 
     collection.start = started  # type: ignore[method-assign]
@@ -58,18 +65,18 @@ def shared_stream(collection: Collection, seed: int) -> np.random.Generator:
 
 @pytest.mark.parametrize("problem_id", ["gridworld", "tree"])
 @pytest.mark.parametrize("strategy", LIVE)
-def test_decisions_are_those_of_the_engine(strategy: str, problem_id: str) -> None:
+def test_decisions_are_those_of_a_simulation(strategy: str, problem_id: str) -> None:
     """All states told in the model's order, the same draws: the same episodes, bit for bit."""
     problem = revar.find_problem(problem_id)
     mdp, policy = problem.mdp, problem.policy
     task = Task(policy, mdp.horizon, mdp.discount, episodes=EPISODES)
-    twin = Collector(
+    twin = PlainRun(
         find_strategy(strategy),
         task,
         VisitStatistics(mdp.states, mdp.actions),
         np.random.default_rng(3),
     )
-    expected = Dataset.of(play_episode(twin, World.of(mdp), mdp.horizon) for _ in range(EPISODES))
+    expected = Dataset.of(play_episode(twin, World.of(mdp)) for _ in range(EPISODES))
     collection = Collection(
         strategy, horizon=mdp.horizon, discount=mdp.discount, episodes=EPISODES, actions=mdp.actions
     )
@@ -105,7 +112,7 @@ def test_states_are_numbered_as_they_appear_under_any_key(strategy: str) -> None
 
 @pytest.mark.parametrize("strategy", LIVE)
 @pytest.mark.parametrize("stop", [1, 17])
-def test_folding_stored_episodes_is_resuming(strategy: str, stop: int) -> None:
+def test_replaying_stored_episodes_is_resuming(strategy: str, stop: int) -> None:
     problem = revar.find_problem("gridworld")
 
     def fresh() -> Collection:
@@ -115,7 +122,7 @@ def test_folding_stored_episodes_is_resuming(strategy: str, stop: int) -> None:
     for number in range(EPISODES):
         play(whole, problem.mdp, problem.policy, number)
     resumed = fresh()
-    resumed.fold(whole.dataset.head(stop), lambda state: problem.policy[state])
+    resumed.replay(whole.dataset.head(stop), lambda state: problem.policy[state])
     for number in range(stop, EPISODES):
         play(resumed, problem.mdp, problem.policy, number)
     assert same_data(whole.dataset, resumed.dataset)
@@ -123,7 +130,7 @@ def test_folding_stored_episodes_is_resuming(strategy: str, stop: int) -> None:
     assert whole.estimate() == resumed.estimate()
 
 
-def test_episodes_played_in_step_fold_in_step() -> None:
+def test_episodes_played_in_step_are_replayed_in_step() -> None:
     """Several open at once: their steps enter in the order of step and number, then as now."""
     problem = revar.find_problem("gridworld")
     world = World.of(problem.mdp)
@@ -143,14 +150,14 @@ def test_episodes_played_in_step_fold_in_step() -> None:
                 episode.observe(rng.normal(), None if at[i] == 16 else at[i])
         for episode in reversed(episodes):  # the dataset has them by number
             episode.finish()
-    folded = Collection("flow", horizon=12, actions=4, episodes=EPISODES, seed=8)
-    folded.fold(played.dataset, lambda state: problem.policy[state], width=4)
-    assert same_data(played.dataset, folded.dataset)
-    assert same_statistics(played.statistics, folded.statistics)
-    assert folded.plan is not None
+    replayed = Collection("flow", horizon=12, actions=4, episodes=EPISODES, seed=8)
+    replayed.replay(played.dataset, lambda state: problem.policy[state], width=4)
+    assert same_data(played.dataset, replayed.dataset)
+    assert same_statistics(played.statistics, replayed.statistics)
+    assert replayed.plan is not None
     assert played.plan is not None
-    assert np.array_equal(folded.plan.scores, played.plan.scores)
-    assert np.array_equal(folded.plan_in_force().taken, played.plan_in_force().taken)
+    assert np.array_equal(replayed.plan.scores, played.plan.scores)
+    assert taken(replayed) == taken(played) != {}
 
 
 def test_prior_episodes_teach_and_spend_no_budget() -> None:
@@ -159,7 +166,7 @@ def test_prior_episodes_teach_and_spend_no_budget() -> None:
     for number in range(20):
         play(elsewhere, problem.mdp, problem.policy, number)
     collection = Collection("flow", horizon=12, actions=4, episodes=10, seed=2)
-    collection.absorb(elsewhere.dataset, lambda state: problem.policy[state])
+    collection.learn_from(elsewhere.dataset, lambda state: problem.policy[state])
     assert collection.task.episodes == 30
     assert collection.estimate() == elsewhere.estimate()
     assert len(collection.dataset) == 0
@@ -256,4 +263,32 @@ def test_visits_have_a_row_for_a_state_that_was_never_left(strategy: str) -> Non
     for number in range(40):
         state = f"start {number}"
         collection.start(number).act(state, [0.5, 0.5])
-        assert collection.visits.shape == (number + 1, 2)
+        assert collection.statistics.visits_in(number).tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize("strategy", LIVE)
+def test_choosing_changes_nothing_and_is_what_acting_does(strategy: str) -> None:
+    """Also with a plan due, in new states, and with another row for a state not told yet."""
+    problem = revar.find_problem("gridworld")
+    collection = Collection(strategy, horizon=12, actions=4, episodes=EPISODES, seed=5)
+    world, rng = World.of(problem.mdp), np.random.default_rng(2)
+    for number in range(EPISODES):
+        episode = collection.start(number)
+        state = 0
+        while not episode.over:
+            before = msgspec.msgpack.encode(save(collection, [episode]))
+            stream = episode.rng.bit_generator.state
+            decision = episode.choose(state, problem.policy[state])
+            episode.choose(state, problem.policy[state])
+            if collection.states.find(state) is None:
+                episode.choose(state, problem.policy[state][::-1])
+            assert msgspec.msgpack.encode(save(collection, [episode])) == before
+            assert episode.rng.bit_generator.state == stream
+            action, propensity = episode.act(state, problem.policy[state])
+            np.testing.assert_equal((action, propensity), decision[:2])
+            assert decision.draws == (episode.rng.bit_generator.state != stream)
+            pair = state * 4 + action
+            slot = rng.integers(world.row_start[pair], world.row_start[pair + 1])
+            state = int(world.successor[slot])
+            episode.observe(rng.normal(), None if state == 16 else state)
+        episode.finish()

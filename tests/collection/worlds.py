@@ -25,7 +25,7 @@ def play(
     """One episode; draws come from `rng`, or else from the episode's own stream."""
     world = World.of(mdp)
     episode = collection.start(number)
-    rng = episode._rng if rng is None else rng
+    rng = episode.rng if rng is None else rng
     state = draw_first_state(world, rng)
     while not episode.over:
         action, _ = episode.act(key(state), policy[state])

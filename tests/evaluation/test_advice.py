@@ -7,27 +7,8 @@ import pytest
 
 import revar
 from revar.errors import InputError
-from revar.evaluation.resampling import Resampler
-from revar.model.statistics import VisitStatistics
 
 Z = 1.959964
-
-
-def test_resampling_every_episode_once_gives_the_statistics() -> None:
-    grid = revar.find_problem("gridworld")
-    data = revar.simulate(
-        grid.mdp, grid.policy, "uniform", episodes=40, runs=1, keep_episodes=True
-    ).datasets[0]
-    statistics = VisitStatistics(16, 4)
-    statistics.record_many(data)
-    task = revar.Task(grid.policy, 12)
-    expected, found = statistics.observed(16), Resampler(data, task).counted(np.ones(40, int))
-    for name in ("visits", "outcome_count", "initial_count"):
-        assert np.array_equal(getattr(expected, name), getattr(found, name))
-    for name in ("reward_mean", "reward_squares", "outcome_reward_mean"):
-        assert np.allclose(getattr(expected, name), getattr(found, name))
-    for one, other in zip(expected.outcomes, found.outcomes, strict=True):
-        assert np.allclose(one, other)
 
 
 @pytest.mark.parametrize("problem_id", ["gridworld", "tree"])

@@ -1,6 +1,8 @@
+import copy
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from revar import TabularMDP, Trajectory, VisitStatistics
 from revar.errors import InputError
+from revar.model.moments import push
 from revar.model.trajectory import ENDED, Dataset
 from tests.plain_model import MODELS
 
@@ -351,3 +354,75 @@ def test_impossible_sizes_are_refused(arguments: tuple[int, int, int | None]) ->
     states, actions, runs = arguments
     with pytest.raises(InputError, match="statistics need actions >= 1"):
         VisitStatistics(states, actions, runs=runs)
+
+
+def random_steps(count: int, runs: int) -> list[tuple[int, int, float, int, int]]:
+    rng = np.random.default_rng(5)
+    return [
+        (
+            int(rng.integers(1 + i // 10)),  # states and slots keep growing
+            int(rng.integers(ACTIONS)),
+            float(rng.normal(3.0, 2.0)),
+            int(rng.integers(ENDED, 1 + i // 10)),
+            int(rng.integers(runs)),
+        )
+        for i in range(count)
+    ]
+
+
+def same_bits(one: VisitStatistics, other: VisitStatistics) -> bool:
+    left, right = one.arrays(), other.arrays()
+    return all(np.array_equal(left[name], right[name], equal_nan=True) for name in left)
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_steps_that_wait_are_summarised_as_if_one_by_one(runs: int) -> None:
+    steps = random_steps(300, runs)
+    waiting = VisitStatistics(0, ACTIONS, runs=runs)
+    at_once = VisitStatistics(0, ACTIONS, runs=runs)
+    plain: dict[tuple[int, int, int], Any] = {}
+    outcomes: dict[tuple[int, int, int, int], tuple[int, float]] = {}
+    push_plainly = cast(Any, push).py_func
+    for state, action, reward, successor, run in steps:
+        waiting.record_step(state, action, reward, successor, run=run)
+        at_once.record_step(state, action, reward, successor, run=run)
+        assert at_once.reward_mean.shape[1] == at_once.states  # read after each step
+        place = (run, state, action)
+        count, *moments = plain.get(place, (0, 0.0, 0.0, 0.0, 0.0))
+        plain[place] = (count + 1, *push_plainly(count + 1, *moments, reward))
+        seen, mean = outcomes.get((*place, successor), (0, 0.0))
+        outcomes[*place, successor] = (seen + 1, mean + (reward - mean) / (seen + 1))
+        assert waiting.visits[place] == count + 1
+    assert same_bits(waiting, at_once)
+    arrays = waiting.arrays()
+    for place, expected in plain.items():
+        found = [arrays[name][place] for name in ("visits", "mean", "squares", "cubes", "quartics")]
+        assert found == list(expected)
+    for (run, state, action, successor), expected in outcomes.items():
+        slot = np.flatnonzero(
+            (arrays["pair"] == state * ACTIONS + action) & (arrays["successor"] == successor)
+        ).item()
+        assert (arrays["count"][run, slot], arrays["outcome_mean"][run, slot]) == expected
+
+
+def test_a_copy_goes_on_as_the_original_does() -> None:
+    steps = random_steps(120, 1)
+    original = VisitStatistics(0, ACTIONS)
+    for state, action, reward, successor, _ in steps[:60]:
+        original.record_step(state, action, reward, successor)
+    copies = [copy.deepcopy(original), pickle.loads(pickle.dumps(original))]
+    for state, action, reward, successor, _ in steps[60:]:
+        for statistics in (original, *copies):
+            statistics.record_step(state, action, reward, successor)
+    assert all(same_bits(original, each) for each in copies)
+    assert all(np.array_equal(original.visits, each.visits) for each in copies)
+
+
+def test_steps_do_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("revar.model.statistics.PENDING", 4)
+    statistics = VisitStatistics(1, ACTIONS)
+    for _ in range(50):
+        statistics.start_episode(0)
+        statistics.record_step(0, 0, 1.0, ENDED)
+        assert len(statistics._pending_rewards) <= 4
+    assert statistics.reward_mean[0, 0] == 1.0

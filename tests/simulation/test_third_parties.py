@@ -33,8 +33,7 @@ class LeastTried(Strategy):
 @compiled_in_place
 def _after_a_step(
     question: Any,
-    believed: Any,
-    seen: Any,
+    statistics: Any,
     memory: Any,
     parameters: Any,
     path: Any,
@@ -42,7 +41,7 @@ def _after_a_step(
     episode: int,
 ) -> None:
     s, a = path.states[steps - 1], path.actions[steps - 1]
-    memory.scores[0, s, a] = 1.0 / (1.0 + seen.visits[s, a])
+    memory.scores[0, s, a] = 1.0 / (1.0 + statistics.visits[s, a])
 
 
 @dataclass(frozen=True)

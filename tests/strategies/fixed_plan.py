@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from revar import Task, VisitStatistics
 from revar.model.trajectory import ENDED
-from revar.simulation.collector import Collector
+from revar.simulation.plain import PlainRun
 from revar.strategies import Plan, Strategy
 
 
@@ -23,23 +23,21 @@ class FixedPlan(Strategy):
         return self.fixed
 
 
-def collector_in_one_state(
-    plan: Plan, policy: ArrayLike, visits: ArrayLike, seed: int = 0
-) -> Collector:
-    """A collector whose only state has been visited so often, action by action."""
+def run_in_one_state(plan: Plan, policy: ArrayLike, visits: ArrayLike, seed: int = 0) -> PlainRun:
+    """A run whose only state has been visited so often, action by action."""
     shares = np.atleast_2d(np.asarray(policy, dtype=np.float64))
     statistics = VisitStatistics(1, shares.shape[1])
     for action, count in enumerate(np.asarray(visits).tolist()):
         for _ in range(count):
             statistics.record_step(0, action, 0.0, ENDED)
     task = Task(shares, 1, episodes=100)
-    return Collector(FixedPlan(plan), task, statistics, np.random.default_rng(seed))
+    return PlainRun(FixedPlan(plan), task, statistics, np.random.default_rng(seed))
 
 
 def asked(
     plan: Plan, policy: ArrayLike, visits: ArrayLike, times: int = 1, seed: int = 0
 ) -> NDArray[np.int64]:
     """How often each action is asked for when the question is repeated in that situation."""
-    collector = collector_in_one_state(plan, policy, visits, seed)
-    actions = [collector.act(0)[0] for _ in range(times)]
+    run = run_in_one_state(plan, policy, visits, seed)
+    actions = [run.act(0, 0)[0] for _ in range(times)]
     return np.bincount(actions, minlength=np.size(policy))

@@ -14,7 +14,7 @@ from revar.strategies.credibility import ALIKE, credible_transitions, doubt, kee
 from revar.strategies.flow import Flow
 from revar.strategies.flow_costs import estimated_costs
 from revar.strategies.flow_tuning import STUDIED, Tuning
-from revar.strategies.rule import Question, Seen
+from revar.strategies.rule import Question
 
 
 def counted(counts: IntArray) -> tuple[Outcomes, IntArray]:
@@ -210,9 +210,8 @@ class Planned:
         )
         costs = estimated_costs(
             Question.of(self.task, self.observed, 2 * self.episodes),
-            known,
             reachable_layers(known, self.lake.mdp.initial, policy > 0, self.task.horizon),
-            Seen.of(self.observed),
+            self.observed,
             False,
             STUDIED,
             self.episodes,

@@ -23,15 +23,14 @@ from revar.model.arrays import FloatArray, Layers
 from revar.model.reachability import expand
 from revar.model.trajectory import ENDED
 from revar.problems import Problem, problems
-from revar.simulation.collector import Collector
-from revar.simulation.plain import play_episode
+from revar.simulation.plain import PlainRun, play_episode
 from revar.simulation.result import SimulationResult
 from revar.simulation.world import World
 from revar.strategies import Flow, FlowOracle, ReducedVariance, Selection, Strategy
 from revar.strategies.flow import plan_times
 from revar.strategies.flow_costs import estimated_costs
 from revar.strategies.flow_tuning import STUDIED, Tuning
-from revar.strategies.rule import Question, Seen
+from revar.strategies.rule import Question
 from revar.testing.contracts import expect_same_results
 from revar.testing.problems import crossroads
 from tests.strategies.flow_problems import PROBLEMS
@@ -257,9 +256,9 @@ def test_collection_without_a_budget_or_a_known_start() -> None:
     world, errors = World.of(problem.mdp), []
     for seed in range(20):
         statistics = VisitStatistics(problem.mdp.states, problem.mdp.actions)
-        collector = Collector(Flow(), task, statistics, np.random.default_rng(seed))
+        run = PlainRun(Flow(), task, statistics, np.random.default_rng(seed))
         for _ in range(150):
-            play_episode(collector, world, task.horizon)
+            play_episode(run, world)
         assert statistics.episodes == 150
         assert np.all(statistics.visits[problem.policy > 0] >= 2)
         assert not statistics.visits[problem.policy == 0].any()
@@ -373,9 +372,7 @@ def test_costs_keep_the_covariance_of_reward_and_successor() -> None:
     reachable = question.policy > 0
     layers = Layers(*expand(observed.outcomes, question.initial, reachable, question.horizon))
     plain = STUDIED._replace(bonus=0.0, novelty=0.0, likeness=0.0)
-    estimated = estimated_costs(
-        question, observed.outcomes, layers, Seen.of(observed), False, plain, 3000
-    )
+    estimated = estimated_costs(question, layers, observed, False, plain, 3000)
     exact = one_step_costs(problem.mdp, problem.policy)
     tried = (statistics.visits >= 400) & (exact > 0)
     assert tried[14].any()

@@ -6,10 +6,10 @@ from numpy.typing import ArrayLike
 
 from revar import Task, VisitStatistics
 from revar.errors import InputError
-from revar.simulation.collector import Collector
+from revar.simulation.plain import PlainRun
 from revar.strategies import Plan, Selection
 from revar.strategies.selection import sampled_action
-from tests.strategies.fixed_plan import FixedPlan, asked, collector_in_one_state
+from tests.strategies.fixed_plan import FixedPlan, asked, run_in_one_state
 
 # The value that a chi-square variable of so many degrees of freedom passes once in 1000 times.
 CHI_SQUARE = {1: 10.828, 2: 13.816, 3: 16.266}
@@ -69,28 +69,28 @@ def test_an_index_does_not_look_at_visits() -> None:
 
 def test_tracking_matches_its_shares() -> None:
     shares = np.array([0.6, 0.05, 0.35])
-    collector = collector_in_one_state(plan(shares, Selection.TRACK), [1 / 3] * 3, [0, 0, 0])
+    run = run_in_one_state(plan(shares, Selection.TRACK), [1 / 3] * 3, [0, 0, 0])
     for _ in range(1000):
-        action, _ = collector.act(0)
-        collector.observe(0, action, 0.0, -1)
+        action, _ = run.act(0, 0)
+        run.statistics.record_step(0, action, 0.0, -1)
     # Deterministic tracking never falls a whole visit per action behind.
-    assert np.abs(collector.statistics.visits[0] - 1000 * shares).max() <= 2
+    assert np.abs(run.statistics.visits[0] - 1000 * shares).max() <= 2
 
 
 def test_followed_shares_are_matched_from_the_first_draw_on() -> None:
     shares = [0.6, 0.0, 0.4]
     even = [1 / 3] * 3
     first = [
-        collector_in_one_state(plan(shares, Selection.FOLLOW), even, [9, 1, 1], seed).act(0)[0]
+        run_in_one_state(plan(shares, Selection.FOLLOW), even, [9, 1, 1], seed).act(0, 0)[0]
         for seed in range(2000)
     ]
     assert_drawn_from(np.bincount(first, minlength=3), shares)
     # Visits made under other plans do not count: share * (asked + 1) - taken decides.
-    collector = collector_in_one_state(plan(shares, Selection.FOLLOW), even, [9, 1, 1])
+    run = run_in_one_state(plan(shares, Selection.FOLLOW), even, [9, 1, 1])
     for asked_before in range(100):
-        collector.act(0)
-        assert collector.standing is not None
-        taken = collector.standing.taken[0, 0]
+        run.act(0, 0)
+        assert run.plan_in_force is not None
+        taken = run.plan_in_force.taken[0, 0][0, 0]
         assert np.abs(taken - (asked_before + 1) * np.array(shares)).max() < 1
     assert taken.tolist() == [60, 0, 40]
 
@@ -148,13 +148,13 @@ def test_sampled_actions_follow_their_probabilities() -> None:
 
 
 def test_the_propensity_is_known_where_an_action_was_sampled() -> None:
-    sampled = collector_in_one_state(plan([0.75, 0.25], Selection.SAMPLE), [0.5, 0.5], [1, 1])
+    sampled = run_in_one_state(plan([0.75, 0.25], Selection.SAMPLE), [0.5, 0.5], [1, 1])
     for _ in range(20):
-        action, propensity = sampled.act(0)
+        action, propensity = sampled.act(0, 0)
         assert propensity == [0.75, 0.25][action]
     for selection in TRACKED:
-        tracked = collector_in_one_state(plan([0.75, 0.25], selection), [0.5, 0.5], [1, 1])
-        assert np.isnan(tracked.act(0)[1])
+        tracked = run_in_one_state(plan([0.75, 0.25], selection), [0.5, 0.5], [1, 1])
+        assert np.isnan(tracked.act(0, 0)[1])
 
 
 def test_every_draw_falls_on_an_action_that_has_a_share() -> None:
@@ -169,12 +169,12 @@ def test_every_draw_falls_on_an_action_that_has_a_share() -> None:
 
 def test_nothing_is_drawn_where_nothing_is_open() -> None:
     for selection in TRACKED:
-        collector = collector_in_one_state(plan([0.7, 0.3], selection), [0.5, 0.5], [1, 1])
-        before = collector.rng.bit_generator.state
-        collector.act(0)
-        assert collector.rng.bit_generator.state == before
-        tied = collector_in_one_state(plan([0.5, 0.5], selection), [0.5, 0.5], [1, 1])
-        tied.act(0)
+        run = run_in_one_state(plan([0.7, 0.3], selection), [0.5, 0.5], [1, 1])
+        before = run.rng.bit_generator.state
+        run.act(0, 0)
+        assert run.rng.bit_generator.state == before
+        tied = run_in_one_state(plan([0.5, 0.5], selection), [0.5, 0.5], [1, 1])
+        tied.act(0, 0)
         assert tied.rng.bit_generator.state != before
 
 
@@ -183,15 +183,13 @@ def test_plans_for_each_step_are_followed_step_by_step() -> None:
     tables[[0, 1, 2], 0, [2, 0, 1]] = 1.0
     task = Task(np.full((1, 3), 1 / 3), 3, episodes=1)
     strategy = FixedPlan(Plan(tables, Selection.SAMPLE))
-    collector = Collector(strategy, task, VisitStatistics(1, 3), np.random.default_rng(0))
+    run = PlainRun(strategy, task, VisitStatistics(1, 3), np.random.default_rng(0))
     for _ in range(2):
-        collector.begin(0)
         taken = []
-        for _ in range(3):
-            action, _ = collector.act(0)
-            collector.observe(0, action, 0.0, 0)
+        for step in range(3):
+            action, _ = run.act(step, 0)
+            run.statistics.record_step(0, action, 0.0, 0)
             taken.append(action)
-        collector.end()
         assert taken == [2, 0, 1]
 
 
@@ -199,17 +197,17 @@ def test_sampling_where_the_plan_has_no_probabilities_is_refused() -> None:
     tables = np.array([[[0.5, 0.5], [0.0, 0.0], [0.6, 0.3]]])
     task = Task(np.full((3, 2), 0.5), 2, episodes=1)
     strategy = FixedPlan(Plan(tables, Selection.SAMPLE))
-    collector = Collector(strategy, task, VisitStatistics(3, 2), np.random.default_rng(0))
-    assert collector.act(0)[0] in (0, 1)
+    run = PlainRun(strategy, task, VisitStatistics(3, 2), np.random.default_rng(0))
+    assert run.act(0, 0)[0] in (0, 1)
     with pytest.raises(InputError, match=r"'fixed-plan' gives the actions of state 1 .* sum to 0;"):
-        collector.act(1)
+        run.act(0, 1)
     with pytest.raises(InputError, match=r"of state 2 probabilities that sum to 0\.9;"):
-        collector.act(2)
+        run.act(0, 2)
 
 
 def test_a_state_without_a_target_policy_is_refused() -> None:
     task = Task(np.array([[0.5, 0.5], [0.0, 0.0]]), 2, episodes=1)
     strategy = FixedPlan(Plan(np.ones((1, 2, 2)), Selection.TRACK))
-    collector = Collector(strategy, task, VisitStatistics(2, 2), np.random.default_rng(0))
+    run = PlainRun(strategy, task, VisitStatistics(2, 2), np.random.default_rng(0))
     with pytest.raises(InputError, match="the target policy takes no action in state 1"):
-        collector.act(1)
+        run.act(0, 1)

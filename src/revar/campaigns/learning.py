@@ -46,8 +46,6 @@ class Learner:
             record = ledger.episodes[event.episode]
             state = bytes(event.state)
             target = ledger.policy[state]
-            # A choice of ours may have told the collection a row that the log then refused.
-            self.collection.states.correct(self.collection.states.number(state), target)
             self.episodes[record.number].repeat(
                 state,
                 target,
@@ -62,7 +60,7 @@ class Learner:
         elif isinstance(event, Finished):
             self._finish(ledger.episodes[event.episode])
         else:
-            self.collection.episodes = ledger.budget  # two campaigns may have been joined
+            self.collection.budget = ledger.budget  # two campaigns may have been joined
 
     def _finish(self, record: EpisodeRecord) -> None:
         """Count an episode that is over once, and forget it when nothing more can come of it."""

@@ -11,9 +11,9 @@ from revar.campaigns.fold import CampaignState
 from revar.campaigns.ledger import Chosen, EpisodeRecord, Ledger
 from revar.campaigns.progress import Look
 from revar.campaigns.storage.interface import Snapshot
-from revar.collection.saving import SavedCollection, restore, saved
+from revar.collection.saving import SavedCollection, restore, save
 
-FORMAT = 2  # to be raised whenever the rules of the ledger or the records below change
+FORMAT = 3  # to be raised whenever the rules of the ledger or the records below change
 LEAST_EVENTS = 10_000  # between two snapshots
 SHARE = 0.05  # and this share of the log, so that all snapshots together stay small
 
@@ -80,7 +80,7 @@ def snapshot_of(state: CampaignState) -> Snapshot:
         joined=sorted(ledger.joined),
         policy=[] if state.definition.policy is not None else list(ledger.policy.items()),
         records=[_saved_record(ledger, record) for record in ledger.episodes.values()],
-        collection=saved(state.learner.collection, list(state.learner.episodes.values())),
+        collection=save(state.learner.collection, list(state.learner.episodes.values())),
         looks=progress.looks,
         first=progress.first,
         last=progress.last,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from revar.collection.episode import Episode
-from revar.collection.log import EpisodeLog
+from revar.collection.episode import Episode, EpisodeLog
+from revar.collection.plans import PlanInForce, Planner
 from revar.collection.states import States
 from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
@@ -23,9 +23,7 @@ from revar.model.validation import (
     checked_horizon,
     checked_whole,
 )
-from revar.simulation.standing import StandingPlan
-from revar.strategies.selection import DRAWN, Selection
-from revar.strategies.strategy import Plan, Strategy, find_strategy, made_plan
+from revar.strategies.strategy import Plan, Strategy, find_strategy
 
 Policy = Callable[[Any], Any]  # from a state's key to the target policy's probabilities in it
 
@@ -33,11 +31,11 @@ Policy = Callable[[Any], Any]  # from a state's key to the target policy's proba
 class Collection:
     """Asks a strategy for actions in states that appear one by one, and keeps what they led to.
 
-    The rules are those of the simulated engine; strategies see a task over the states met so far.
-    In a state that the plan in force does not know, the strategy acts as in a task of that state
-    alone without data. Episode `number` draws from its own stream, child `number` of
-    SeedSequence(seed), and plans are made from statistics alone: stored episodes that are folded
-    in give the collection that played them.
+    The rules are those of simulation; strategies see a task over the states met so far. In a state
+    that the plan in force does not cover, the strategy acts as in a task of that state alone
+    without data. Episode `number` draws from its own stream, child `number` of SeedSequence(seed),
+    and plans are made from statistics alone: replaying stored episodes gives the collection that
+    played them.
     """
 
     def __init__(
@@ -60,7 +58,7 @@ class Collection:
         self.horizon = checked_horizon(horizon)
         self.actions = checked_count(actions, "actions")
         self.discount = checked_discount(discount)
-        self.episodes = None if episodes is None else checked_episodes(episodes)
+        self.budget = None if episodes is None else checked_episodes(episodes)
         # Without a seed one is drawn, and kept, so that the collection can be resumed.
         self.seed = new_seed() if seed is None else checked_whole(seed, "seed")
         self.states = States(self.actions)
@@ -68,57 +66,51 @@ class Collection:
         self.finished = 0  # episodes finished here
         self.prior_episodes = 0
         self.first_label: tuple[int, ...] | None = None  # of datasets, where it is known
-        self._standing: StandingPlan | None = None
-        self._log = EpisodeLog() if keep_episodes else None
-        self._rows_without_data: dict[bytes, FloatArray] = {}
+        self.plan_in_force: PlanInForce | None = None  # None before the first step
+        self._planner = Planner(self.strategy)
+        self.log = EpisodeLog() if keep_episodes else None
 
     # -- playing ---------------------------------------------------------------------------
 
     def start(self, number: int) -> Episode:
         """Episode `number` = 0, 1, 2, ... with its own random stream."""
-        return Episode(
-            self,
-            number,
-            np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,))),
-        )
+        seeds = np.random.SeedSequence(self.seed, spawn_key=(number,))
+        return Episode(self, number, np.random.default_rng(seeds))
 
     def know(self, state: Hashable, probabilities: Any) -> int:
-        """The target policy's probabilities in a state, before it is met; its number."""
+        """Take the target policy's probabilities in a state before it is met; its number."""
         number = self.states.number(state)
         self.states.tell(number, probabilities)
         return number
 
     # -- stored data -----------------------------------------------------------------------
 
-    def fold(self, dataset: Dataset, policy: Policy, *, width: int = 1) -> None:
-        """Repeat stored episodes of this collection, `width` of them at a time in step.
+    def replay(self, dataset: Dataset, policy: Policy, *, width: int = 1) -> None:
+        """Play stored episodes of this collection again, `width` of them at a time in step.
 
-        Afterwards the collection is as if it had played them; the next number follows on.
+        Afterwards the collection is as if it had just played them; the next number follows on.
         """
         episodes = list(dataset)
         for first in range(0, len(episodes), width):
-            batch = episodes[first : first + width]
-            opened = [self.start(self.finished + i) for i in range(len(batch))]
-            for step in range(max(len(trajectory) for trajectory in batch)):
-                for episode, trajectory in zip(opened, batch, strict=True):
+            stored = episodes[first : first + width]
+            started = [self.start(self.finished + i) for i in range(len(stored))]
+            for step in range(max(len(trajectory) for trajectory in stored)):
+                for episode, trajectory in zip(started, stored, strict=True):
                     if step < len(trajectory):
-                        self._repeat(episode, trajectory, step, dataset, policy)
-            for episode in opened:
+                        _replay_step(episode, trajectory, step, dataset, policy)
+            for episode in started:
                 episode.finish()
 
-    def absorb(self, dataset: Dataset, policy: Policy) -> None:
-        """Learn from episodes collected elsewhere, under any behavior; they spend no budget."""
+    def learn_from(self, dataset: Dataset, policy: Policy) -> None:
+        """Learn from episodes collected earlier, under any behavior; they spend no budget."""
         if dataset.actions.max(initial=-1) >= self.actions:
             raise InputError(
                 f"the earlier episodes have action {dataset.actions.max()}; there are "
                 f"{self.actions} actions"
             )
-        numbers = np.array(
-            [self.states.number(_key(dataset, i)) for i in range(dataset.states_seen)],
-            dtype=np.int64,
-        )
-        for i in np.unique(dataset.states).tolist():
-            self.states.tell(int(numbers[i]), policy(_key(dataset, i)))
+        keys = [_key(dataset, i) for i in range(dataset.states_seen)]
+        numbers = self.number_states(keys)
+        self.tell_states(numbers[np.unique(dataset.states)], policy)
         following = np.append(numbers, ENDED)[dataset.successors]  # -1 picks the last: ENDED
         for first, end in zip(dataset.start[:-1], dataset.start[1:], strict=True):
             part = slice(first, end)
@@ -132,49 +124,49 @@ class Collection:
                 )
             )
         self.prior_episodes += len(dataset)
-        self._standing = None
+        self.plan_in_force = None
 
-    def join(self, first: int, episodes: Dataset) -> None:
-        """Count and keep episodes played elsewhere under this collection's plans (see `batches`).
+    def add(self, first: int, episodes: Dataset, policy: Policy) -> None:
+        """Take in episodes that were played elsewhere under this collection's plans.
 
-        They are number `first` and on, and their states bear this collection's numbers.
+        They are number `first` and those that follow; states bear this collection's numbers.
         """
-        self._count(len(episodes))
-        if self._log is not None:
-            self._log.add_many(first, episodes)
-
-    def _repeat(
-        self, episode: Episode, trajectory: Trajectory, step: int, dataset: Dataset, policy: Policy
-    ) -> None:
-        key = _key(dataset, int(trajectory.states[step]))
-        action = int(trajectory.actions[step])
-        episode.repeat(key, policy(key), action, float(trajectory.propensities[step]))
-        successor = int(trajectory.successors[step])
-        episode.observe(
-            float(trajectory.rewards[step]),
-            None if successor == ENDED else _key(dataset, successor),
+        self.tell_states(np.unique(episodes.states), policy)
+        self.statistics.absorb(
+            VisitStatistics.from_episodes(episodes, len(self.states), self.actions)
         )
+        self._count(len(episodes))
+        if self.log is not None:
+            self.log.add_many(first, episodes)
+
+    def number_states(self, keys: list[Hashable]) -> IntArray:
+        """The numbers of these states; those that were never met get the next ones."""
+        return np.array([self.states.number(key) for key in keys], dtype=np.int64)
+
+    def tell_states(self, numbers: IntArray, policy: Policy) -> None:
+        """Ask the target policy about these states."""
+        for number in numbers.tolist():
+            self.states.tell(number, policy(self.states[number]))
 
     # -- reading ---------------------------------------------------------------------------
 
     @property
     def task(self) -> Task:
         """The question over the states met so far; prior episodes add to the budget."""
-        budget = None if self.episodes is None else self.episodes + self.prior_episodes
-        return Task(self.states.policy, self.horizon, self.discount, episodes=budget)
+        return self._task(self.states.policy)
 
     @property
     def plan(self) -> Plan | None:
         """The plan in force, None before the first step."""
-        return None if self._standing is None else self._standing.plan
+        return None if self.plan_in_force is None else self.plan_in_force.plan
 
     @property
     def dataset(self) -> Dataset:
         """The finished episodes by number, with the states' keys as labels."""
-        if self._log is None:
+        if self.log is None:
             raise InputError("this collection keeps statistics only (keep_episodes=False)")
         return replace(
-            self._log.dataset(self.states.keys),
+            self.log.dataset(self.states.keys),
             action_count=self.actions,
             first_label=self.first_label,
         )
@@ -184,69 +176,75 @@ class Collection:
         estimate = CertaintyEquivalence().estimate(self.task, self.statistics)
         return replace(estimate, confidence=confidence)
 
-    # -- for its episodes ------------------------------------------------------------------
+    # -- plans -----------------------------------------------------------------------------
 
-    def plan_in_force(self) -> StandingPlan:
-        """The plan that an episode follows from now on; made anew where it is time."""
-        if self._standing is None or self._standing.due:
-            if len(self.states) > 0:
-                plan = made_plan(self.strategy, self.task, self.statistics)
-            else:
-                # A plan for no state yet, of the kind that the strategy makes for a single one.
-                row = np.full(self.actions, 1.0 / self.actions)
-                plan = self._plan_without_data(row)
-                plan = replace(plan, scores=plan.scores[:, :0])
-            self._standing = StandingPlan(plan, self.strategy.id, self.states.known)
-        return self._standing
+    def plan_due(self, state: int | None = None, row: FloatArray | None = None) -> PlanInForce:
+        """The plan that an episode would follow from now on. Nothing changes.
 
-    @property
-    def visits(self) -> IntArray:
-        """How often each pair was taken, as choices need it: with a row for every state, [S, A]."""
-        self.statistics.ensure_states(len(self.states))
-        return self.statistics.visits
+        With a `row` [1, A], as if it had been told of `state`, or of a state met for the first
+        time.
+        """
+        if self.plan_in_force is not None and not self.plan_in_force.due:
+            return self.plan_in_force
+        policy = self.states.policy_with(state, row)
+        covered = self.states.told
+        if row is not None:
+            covered |= {len(self.states) if state is None else state}
+        if len(policy) > 0:
+            return self._planner.plan(self._task(policy), self.statistics, covered)
+        # A plan for no state yet, of the kind that the strategy makes for a single one.
+        row = np.full((1, self.actions), 1.0 / self.actions)
+        alone = self._planner.plan(self._task(row), VisitStatistics(1, self.actions))
+        plan = replace(alone.plan, scores=alone.plan.scores[:, :0])
+        return PlanInForce(plan, self.strategy.id, covered)
 
-    def record(self, state: int, action: int, reward: float, successor: int, first: bool) -> None:
-        """An episode made a step, its first one or a later one."""
-        if first:
-            self.statistics.start_episode(state)
-        self.statistics.record_step(state, action, reward, successor)
+    def put_plan_in_force(self) -> PlanInForce:
+        """Follow the plan that is due from now on."""
+        plan = self.plan_in_force
+        if plan is None or plan.due:
+            plan = self.plan_in_force = self.plan_due()
+        return plan
 
-    def cover(self, standing: StandingPlan, state: int) -> None:
-        """See to it that a plan has scores for a state that it was not made for."""
-        if standing.covered is not None and state not in standing.covered:
-            standing.cover(state, self._scores_without_data(state, standing.plan.selection))
+    def scores_without_data(self, row: FloatArray) -> FloatArray:
+        """Scores for a state that a plan does not cover, [1 or L, 1, A]."""
+        return self._planner.scores_without_data(
+            row, self.horizon, self.discount, self._episodes_in_all
+        )
 
     def keep(self, episode: Episode) -> None:
-        """An episode is finished."""
+        """Count a finished episode, and keep its steps."""
         self._count(1)
-        if self._log is not None:
-            self._log.add(episode)
+        if self.log is not None:
+            self.log.add(episode)
 
     def _count(self, episodes: int) -> None:
         self.finished += episodes
-        if self._standing is not None:
-            self._standing.episodes += episodes
+        if self.plan_in_force is not None:
+            self.plan_in_force.episodes += episodes
 
-    def _scores_without_data(self, state: int, selection: Selection) -> FloatArray:
-        """What the strategy plans for a task of this one state, of which nothing is known."""
-        row = self.states.room[state]
-        known = self._rows_without_data.get(row.tobytes())
-        if known is None:
-            known = self._plan_without_data(row).scores[:, 0]  # [1 or L, A]
-            if selection in DRAWN:
-                total = known.sum(axis=1, keepdims=True)
-                known = np.where(total > 0, known / np.where(total > 0, total, 1.0), row)
-            self._rows_without_data[row.tobytes()] = known
-        return known
+    @property
+    def _episodes_in_all(self) -> int | None:
+        return None if self.budget is None else self.budget + self.prior_episodes
 
-    def _plan_without_data(self, row: FloatArray) -> Plan:
-        task = replace(self.task, policy=row[None])
-        return made_plan(self.strategy, task, VisitStatistics(1, self.actions))
+    def _task(self, policy: FloatArray) -> Task:
+        return Task(policy, self.horizon, self.discount, episodes=self._episodes_in_all)
 
 
 def new_seed() -> int:
     """A seed that was not used before, small enough for every file format."""
     return int(np.random.default_rng().integers(2**31))
+
+
+def _replay_step(
+    episode: Episode, trajectory: Trajectory, step: int, dataset: Dataset, policy: Policy
+) -> None:
+    key = _key(dataset, int(trajectory.states[step]))
+    action = int(trajectory.actions[step])
+    episode.repeat(key, policy(key), action, float(trajectory.propensities[step]))
+    successor = int(trajectory.successors[step])
+    episode.observe(
+        float(trajectory.rewards[step]), None if successor == ENDED else _key(dataset, successor)
+    )
 
 
 def _key(dataset: Dataset, state: int) -> Hashable:

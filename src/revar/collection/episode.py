@@ -1,43 +1,45 @@
-"""One episode of a collection, step by step: act, observe, finish."""
+"""One episode of a collection, step by step, and the log of finished ones."""
 
+from array import array
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from revar.collection.plans import Decision, PlanInForce
 from revar.errors import InputError
-from revar.model.trajectory import ENDED
+from revar.model.arrays import FloatArray, IntArray
+from revar.model.trajectory import ENDED, Dataset
 from revar.model.validation import LARGEST_REWARD, checked_reward
-from revar.simulation.standing import StandingPlan
 
 if TYPE_CHECKING:
     from revar.collection.collection import Collection
 
 
 class Episode:
-    """Made by `Collection.start`. Several may be open at once.
+    """An episode under way, made by `Collection.start`. Several may be open at once.
 
-    Follows the plan that was in force at its first step. Every observed step enters the statistics
-    at once; an episode that is dropped counts with the steps it has completed.
+    It follows the plan that was in force at its first step. Every observed step enters the
+    statistics at once; an episode that is dropped counts with the steps it has completed.
     """
 
     def __init__(self, collection: "Collection", number: int, rng: np.random.Generator) -> None:
         self.number = number
-        self.over = False  # ended by itself, cut by the horizon, or finished
-        self.terminated = False
-        self.finished = False
+        self.rng = rng
+        self.plan: PlanInForce | None = None
+        self.state: int | None = None  # where the next action is taken, if that is known
+        self.action: int | None = None  # taken and not yet observed
+        self.propensity = np.nan  # of that action
         self.draws = 0  # random numbers that `repeat` was told of
-        self._collection = collection
-        self._rng = rng
-        self._standing: StandingPlan | None = None
-        self._state: int | None = None  # where the next action is taken, if that is known
-        self._action: int | None = None  # taken and not yet observed
-        self._propensity = np.nan
         self.states: list[int] = []
         self.actions: list[int] = []
         self.rewards: list[float] = []
         self.propensities: list[float] = []
         self.last_successor = ENDED
+        self.terminated = False  # ended by itself
+        self.over = False  # ended by itself, cut by the horizon, or finished
+        self.finished = False
+        self._collection = collection
 
     @property
     def steps(self) -> int:
@@ -45,23 +47,45 @@ class Episode:
         return len(self.rewards)
 
     def act(self, state: Hashable, probabilities: Any) -> tuple[int, float]:
-        """The action to take in `state`, and its propensity (NaN if it was not sampled).
+        """Take the action that the plan asks for; its propensity is NaN if it was not sampled.
 
         `probabilities` [A] are the target policy's in that state.
         """
-        number, standing = self._enter(state, probabilities)
-        action, propensity = self._selected(number, standing)
-        self._take(number, standing, action, propensity)
+        number, row, plan = self._enter(state, probabilities)
+        collection = self._collection
+        action, propensity = plan.action(
+            len(self.rewards),
+            number,
+            row,
+            collection.statistics.visits_in(number),
+            self.rng,
+            collection.scores_without_data,
+        )
+        self._take(number, plan, action, propensity)
         return action, propensity
 
-    def choose(self, state: Hashable, probabilities: Any) -> tuple[int, float, int]:
-        """What `act` would return, and how many random numbers it would draw; nothing is taken."""
-        number, standing = self._enter(state, probabilities)
-        before = self._rng.bit_generator.state
-        action, propensity = self._selected(number, standing)
-        draws = int(self._rng.bit_generator.state != before)  # an action draws once at most
-        self._rng.bit_generator.state = before
-        return action, propensity, draws
+    def choose(self, state: Hashable, probabilities: Any) -> Decision:
+        """The decision that `act` would make. Nothing changes, not even the random stream."""
+        collection = self._collection
+        number = collection.states.find(state)
+        self._check(state, number)
+        row = collection.states.check(state, number, probabilities)
+        plan = self.plan
+        if plan is None or plan.plan.lasts == 0:
+            plan = collection.plan_due(number, row)
+        place = len(collection.states) if number is None else number
+        stream = _Peek(self.rng)
+        action, propensity = plan.action(
+            len(self.rewards),
+            place,
+            row,
+            collection.statistics.visits_in(place),
+            stream,
+            collection.scores_without_data,
+            remember=False,
+        )
+        stream.restore()
+        return Decision(action, propensity, stream.draws)
 
     def repeat(
         self,
@@ -81,31 +105,34 @@ class Episode:
                 f"action {action} of episode {self.number}; there are "
                 f"{self._collection.actions} actions"
             )
-        self._take(*self._enter(state, probabilities), action, propensity)
+        number, _, plan = self._enter(state, probabilities)
+        self._take(number, plan, action, propensity)
         self.skip_draws(draws)
 
     def skip_draws(self, draws: int) -> None:
         """Go on in the random stream as if so many numbers had been drawn."""
         if draws:
             self.draws += draws
-            self._rng.bit_generator.advance(draws)  # type: ignore[attr-defined]  # PCG64 has it
+            _advance(self.rng, draws)
 
     def observe(self, reward: float, next_state: Hashable | None) -> None:
         """The action gave `reward` and led to `next_state`; None where the episode terminated."""
-        collection = self._collection
-        if self._action is None or self._state is None:
+        collection, state, action = self._collection, self.state, self.action
+        if action is None or state is None:
             raise InputError(f"episode {self.number} has taken no action that can be observed")
         if not abs(reward) <= LARGEST_REWARD:  # true of NaN, too
-            state = collection.states[self._state]
-            checked_reward(reward, f"the reward of action {self._action} in state {state!r} is")
+            key = collection.states[state]
+            checked_reward(reward, f"the reward of action {action} in state {key!r} is")
         successor = ENDED if next_state is None else collection.states.number(next_state)
-        collection.record(self._state, self._action, reward, successor, not self.rewards)
-        self.states.append(self._state)
-        self.actions.append(self._action)
+        if not self.rewards:
+            collection.statistics.start_episode(state)
+        collection.statistics.record_step(state, action, reward, successor)
+        self.states.append(state)
+        self.actions.append(action)
         self.rewards.append(float(reward))
-        self.propensities.append(self._propensity)
-        self.last_successor = successor
-        self._state, self._action = successor, None
+        self.propensities.append(self.propensity)
+        self.last_successor = self.state = successor
+        self.action = None
         self.terminated = successor == ENDED
         self.over = self.terminated or len(self.rewards) == collection.horizon
 
@@ -118,36 +145,105 @@ class Episode:
         self._collection.keep(self)
         self.over = self.finished = True
 
-    def _enter(self, state: Hashable, probabilities: Any) -> tuple[int, StandingPlan]:
-        collection = self._collection
+    def _check(self, state: Hashable, number: int | None) -> None:
+        """Refuse to act out of turn, or in a state that the episode is not in."""
         if self.over:
             raise InputError(f"episode {self.number} is over after {len(self.rewards)} steps")
-        if self._action is not None:
+        if self.action is not None:
             raise InputError(f"episode {self.number} waits for what its last action led to")
-        number = collection.states.number(state)
-        if self._state is not None and number != self._state:
+        if self.state is not None and number != self.state:
             raise InputError(
-                f"episode {self.number} is in state {collection.states[self._state]!r}, and is "
-                f"asked to act in state {state!r}"
+                f"episode {self.number} is in state {self._collection.states[self.state]!r}, and "
+                f"is asked to act in state {state!r}"
             )
-        collection.states.tell(number, probabilities)
-        standing = self._standing
-        if standing is None or standing.plan.lasts == 0:
-            standing = collection.plan_in_force()
-        collection.cover(standing, number)
-        return number, standing
 
-    def _selected(self, state: int, standing: StandingPlan) -> tuple[int, float]:
-        collection = self._collection
-        return standing.action(
-            len(self.rewards),
-            state,
-            collection.states.room,
-            collection.visits,
-            self._rng,
+    def _enter(self, state: Hashable, probabilities: Any) -> tuple[int, FloatArray, PlanInForce]:
+        """Number the state, note its row, and put the plan in force that is due."""
+        collection, plan = self._collection, self.plan
+        number, row = collection.states.enter(state, probabilities)
+        if self.over or self.action is not None or self.state != number:
+            self._check(state, number)
+        if plan is None or plan.plan.lasts == 0:
+            plan = collection.put_plan_in_force()
+        return number, row, plan
+
+    def _take(self, state: int, plan: PlanInForce, action: int, propensity: float) -> None:
+        if plan.follows:
+            plan.take(len(self.rewards), state, action)
+        self.state, self.plan = state, plan
+        self.action, self.propensity = action, propensity
+
+
+class _Peek:
+    """Looks ahead in a random stream, and puts it back."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.draws = 0
+        self._rng = rng
+
+    def random(self) -> float:
+        """The next number."""
+        self.draws += 1
+        return self._rng.random()
+
+    def restore(self) -> None:
+        """Bring the stream back to where it was."""
+        if self.draws:
+            _advance(self._rng, -self.draws)
+
+
+def _advance(rng: np.random.Generator, draws: int) -> None:
+    rng.bit_generator.advance(draws)  # type: ignore[attr-defined]  # PCG64 has it
+
+
+class EpisodeLog:
+    """Finished episodes in flat buffers that grow; a dataset has them by number."""
+
+    def __init__(self) -> None:
+        self._numbers: list[int] = []
+        self._start = [0]
+        self._states = array("q")
+        self._actions = array("q")
+        self._rewards = array("d")
+        self._successors = array("q")
+        self._propensities = array("d")
+
+    def add(self, episode: Episode) -> None:
+        """Keep the steps of a finished episode."""
+        self._states.extend(episode.states)
+        self._actions.extend(episode.actions)
+        self._rewards.extend(episode.rewards)
+        self._successors.extend(episode.states[1:])
+        self._successors.append(episode.last_successor)
+        self._propensities.extend(episode.propensities)
+        self._numbers.append(episode.number)
+        self._start.append(len(self._states))
+
+    def add_many(self, first: int, episodes: Dataset) -> None:
+        """Keep episodes at once, number `first` and those that follow."""
+        for name in ("states", "actions", "rewards", "successors", "propensities"):
+            getattr(self, f"_{name}").frombytes(getattr(episodes, name).tobytes())
+        self._numbers.extend(range(first, first + len(episodes)))
+        self._start.extend((self._start[-1] + episodes.start[1:]).tolist())
+
+    def dataset(self, labels: tuple[Hashable, ...]) -> Dataset:
+        """Everything so far, copied."""
+        order = np.argsort(np.array(self._numbers, dtype=np.int64), kind="stable")
+        start = np.array(self._start, dtype=np.int64)
+        lengths = np.diff(start)[order]
+        begin = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+        steps: IntArray = np.arange(begin[-1]) + np.repeat(start[:-1][order] - begin[:-1], lengths)
+
+        def column(values: Any, dtype: Any) -> Any:
+            # A copy: a buffer that is being looked at could not grow.
+            return np.array(values, dtype=dtype)[steps]
+
+        return Dataset(
+            begin,
+            column(self._states, np.int64),
+            column(self._actions, np.int64),
+            column(self._rewards, np.float64),
+            column(self._successors, np.int64),
+            column(self._propensities, np.float64),
+            labels,
         )
-
-    def _take(self, state: int, standing: StandingPlan, action: int, propensity: float) -> None:
-        standing.note(len(self.rewards), state, action)
-        self._state, self._standing = state, standing
-        self._action, self._propensity = action, propensity

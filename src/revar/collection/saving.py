@@ -1,6 +1,6 @@
 """A collection in the middle of its work as plain records and arrays, and back again."""
 
-from math import isnan
+from math import isnan, nan
 from typing import Any
 
 import msgspec
@@ -8,10 +8,25 @@ import numpy as np
 
 from revar.collection.collection import Collection
 from revar.collection.episode import Episode
+from revar.collection.plans import PlanInForce
 from revar.model.statistics import VisitStatistics
-from revar.simulation.standing import StandingPlan
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan
+
+# Fields of an episode that are saved as they are.
+PLAIN = (
+    "number",
+    "state",
+    "action",
+    "draws",
+    "over",
+    "terminated",
+    "finished",
+    "last_successor",
+    "states",
+    "actions",
+    "rewards",
+)
 
 
 class Packed(msgspec.Struct, frozen=True, array_like=True):
@@ -32,20 +47,19 @@ class Packed(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SavedPlan(msgspec.Struct, frozen=True):
-    """A plan that is being followed."""
+    """See `PlanInForce`. `taken` has a table, a state and the times each action was taken."""
 
-    planned: Packed  # the scores it was made with
+    scores: Packed
     selection: int
     lasts: int | None
     visits_first: int
-    scores: Packed  # and with those of states that appeared later
-    taken: Packed
     covered: list[int] | None
     episodes: int
+    taken: list[tuple[int, int, list[int]]]
 
 
 class SavedEpisode(msgspec.Struct, frozen=True):
-    """An open episode. `plan` counts among the saved plans, -1 where it follows none yet."""
+    """See `Episode`. `plan` counts among the saved plans, -1 where it follows none yet."""
 
     number: int
     plan: int
@@ -68,7 +82,7 @@ class SavedCollection(msgspec.Struct, frozen=True):
 
     keys: list[Any]
     policy: Packed
-    known: list[int]
+    told: list[int]
     statistics: dict[str, Packed]
     budget: int | None
     finished: int
@@ -78,28 +92,28 @@ class SavedCollection(msgspec.Struct, frozen=True):
     episodes: list[SavedEpisode]
 
 
-def saved(collection: Collection, episodes: list[Episode]) -> SavedCollection:
+def save(collection: Collection, episodes: list[Episode]) -> SavedCollection:
     """The collection and its open episodes."""
-    plans: list[StandingPlan] = []
+    plans: list[PlanInForce] = []
 
-    def place(plan: StandingPlan | None) -> int:
+    def place(plan: PlanInForce | None) -> int:
         if plan is None:
             return -1
         if all(plan is not other for other in plans):
             plans.append(plan)
         return next(i for i, other in enumerate(plans) if other is plan)
 
-    current = place(collection._standing)
-    records = [_saved_episode(episode, place(episode._standing)) for episode in episodes]
+    current = place(collection.plan_in_force)
+    records = [_save_episode(episode, place(episode.plan)) for episode in episodes]
     return SavedCollection(
         keys=list(collection.states.keys),
         policy=Packed.of(collection.states.policy),
-        known=sorted(collection.states.known),
+        told=sorted(collection.states.told),
         statistics={k: Packed.of(v) for k, v in collection.statistics.arrays().items()},
-        budget=collection.episodes,
+        budget=collection.budget,
         finished=collection.finished,
         prior_episodes=collection.prior_episodes,
-        plans=[_saved_plan(plan) for plan in plans],
+        plans=[_save_plan(plan) for plan in plans],
         plan=current,
         episodes=records,
     )
@@ -110,85 +124,70 @@ def restore(collection: Collection, record: SavedCollection) -> list[Episode]:
     policy = record.policy.array()
     for key in record.keys:
         collection.states.number(key)
-    for number in record.known:
+    for number in record.told:
         collection.states.tell(number, tuple(policy[number].tolist()))
     collection.statistics = VisitStatistics.from_arrays(
         {name: packed.array() for name, packed in record.statistics.items()}
     )
-    collection.episodes = record.budget
+    collection.budget = record.budget
     collection.finished = record.finished
     collection.prior_episodes = record.prior_episodes
-    plans = [_restored_plan(plan, collection.strategy.id) for plan in record.plans]
-    collection._standing = plans[record.plan] if record.plan >= 0 else None
-    return [_restored_episode(collection, episode, plans) for episode in record.episodes]
+    plans = [_restore_plan(plan, collection.strategy.id) for plan in record.plans]
+    collection.plan_in_force = plans[record.plan] if record.plan >= 0 else None
+    return [_restore_episode(collection, episode, plans) for episode in record.episodes]
 
 
-def _saved_plan(standing: StandingPlan) -> SavedPlan:
-    plan = standing.plan
+def _save_plan(in_force: PlanInForce) -> SavedPlan:
+    plan = in_force.plan
     return SavedPlan(
-        planned=Packed.of(plan.scores),
+        scores=Packed.of(plan.scores),
         selection=int(plan.selection),
         lasts=plan.lasts,
         visits_first=plan.visits_first,
-        scores=Packed.of(standing.scores),
-        taken=Packed.of(standing.taken),
-        covered=None if standing.covered is None else sorted(standing.covered),
-        episodes=standing.episodes,
+        covered=None if in_force.covered is None else sorted(in_force.covered),
+        episodes=in_force.episodes,
+        taken=[
+            (table, state, taken.ravel().tolist())
+            for (table, state), taken in sorted(in_force.taken.items())
+        ],
     )
 
 
-def _restored_plan(record: SavedPlan, strategy_id: str) -> StandingPlan:
+def _restore_plan(record: SavedPlan, strategy_id: str) -> PlanInForce:
     plan = Plan(
-        record.planned.array(), Selection(record.selection), record.lasts, record.visits_first
+        record.scores.array(), Selection(record.selection), record.lasts, record.visits_first
     )
-    covered = None if record.covered is None else set(record.covered)
-    standing = StandingPlan(plan, strategy_id, covered)
-    if record.scores.shape != record.planned.shape or record.scores.data != record.planned.data:
-        standing.scores = record.scores.array()
-    standing.taken = record.taken.array()
-    standing.episodes = record.episodes
-    return standing
+    covered = None if record.covered is None else frozenset(record.covered)
+    in_force = PlanInForce(plan, strategy_id, covered)
+    in_force.episodes = record.episodes
+    in_force.taken = {
+        (table, state): np.array(taken, dtype=np.int64).reshape(1, 1, -1)
+        for table, state, taken in record.taken
+    }
+    return in_force
 
 
-def _saved_episode(episode: Episode, plan: int) -> SavedEpisode:
+def _save_episode(episode: Episode, plan: int) -> SavedEpisode:
     return SavedEpisode(
-        number=episode.number,
         plan=plan,
-        state=episode._state,
-        action=episode._action,
-        propensity=_finite(episode._propensity),
-        draws=episode.draws,
-        over=episode.over,
-        terminated=episode.terminated,
-        finished=episode.finished,
-        last_successor=episode.last_successor,
-        states=episode.states,
-        actions=episode.actions,
-        rewards=episode.rewards,
-        propensities=[_finite(propensity) for propensity in episode.propensities],
+        propensity=_none_for_nan(episode.propensity),
+        propensities=[_none_for_nan(propensity) for propensity in episode.propensities],
+        **{name: getattr(episode, name) for name in PLAIN},
     )
 
 
-def _restored_episode(
-    collection: Collection, record: SavedEpisode, plans: list[StandingPlan]
+def _restore_episode(
+    collection: Collection, record: SavedEpisode, plans: list[PlanInForce]
 ) -> Episode:
     episode = collection.start(record.number)
-    episode._standing = plans[record.plan] if record.plan >= 0 else None
-    episode._state, episode._action = record.state, record.action
-    episode._propensity = _number(record.propensity)
+    episode.plan = plans[record.plan] if record.plan >= 0 else None
     episode.skip_draws(record.draws)
-    episode.over, episode.terminated = record.over, record.terminated
-    episode.finished = record.finished
-    episode.last_successor = record.last_successor
-    episode.states, episode.actions = list(record.states), list(record.actions)
-    episode.rewards = list(record.rewards)
-    episode.propensities = [_number(propensity) for propensity in record.propensities]
+    for name in PLAIN:
+        setattr(episode, name, getattr(record, name))
+    episode.propensity = nan if record.propensity is None else record.propensity
+    episode.propensities = [nan if chance is None else chance for chance in record.propensities]
     return episode
 
 
-def _finite(number: float) -> float | None:
+def _none_for_nan(number: float) -> float | None:
     return None if isnan(number) else number
-
-
-def _number(number: float | None) -> float:
-    return float("nan") if number is None else number

@@ -1,6 +1,6 @@
-"""The states met so far, numbered in the order they appeared in, with the policy's rows."""
+"""The states met so far, numbered in the order they appeared in, with the target policy's rows."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,14 @@ class States:
     gives the same estimate.
     """
 
-    def __init__(self, actions: int) -> None:
+    def __init__(self, actions: int, keys: Iterable[Hashable] = ()) -> None:
         self.actions = actions
         self._numbers: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
-        self._policy = np.full((16, actions), 1.0 / actions)  # [S or more, A]
-        self._rows: list[Any] = []  # the object that gave the row; None while it is not known
+        self._rows: list[FloatArray | None] = []  # [1, A]; None until it is told
+        self._given: list[Any] = []  # the object that each row was told by
+        for key in keys:
+            self.number(key)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -42,19 +44,26 @@ class States:
     @property
     def policy(self) -> FloatArray:
         """The target policy over the states met so far, [S, A]."""
-        return self._policy[: len(self._keys)].copy()
+        return self.policy_with(None, None)
 
     @property
-    def room(self) -> FloatArray:
-        """The table behind `policy`, with rows to spare; not to be written to."""
-        return self._policy
+    def told(self) -> frozenset[int]:
+        """The states in which the target policy's row is known."""
+        return frozenset(number for number, row in enumerate(self._rows) if row is not None)
+
+    def find(self, key: Hashable) -> int | None:
+        """The number of a state, None if it was never met."""
+        try:
+            return self._numbers.get(key)
+        except TypeError:
+            raise InputError(f"state {key!r} cannot be hashed; give it as a tuple") from None
 
     def number(self, key: Hashable) -> int:
         """The number of a state; one that was never met gets the next."""
         try:
             number = self._numbers.get(key)
         except TypeError:
-            raise InputError(f"state {key!r} cannot be hashed; give it as a tuple") from None
+            number = self.find(key)  # says what is wrong
         if number is None:
             if key is None:
                 raise InputError("a state is None, which stands for the end of the episode")
@@ -62,46 +71,67 @@ class States:
             self._numbers[key] = number
             self._keys.append(key)
             self._rows.append(None)
-            if number == self._policy.shape[0]:
-                spare = np.full(self._policy.shape, 1.0 / self.actions)
-                self._policy = np.concatenate([self._policy, spare])
+            self._given.append(None)
         return number
 
-    @property
-    def known(self) -> set[int]:
-        """The states in which the target policy's row has been told."""
-        return {number for number, row in enumerate(self._rows) if row is not None}
-
-    def tell(self, number: int, probabilities: Any) -> None:
-        """The target policy's probabilities in a state: checked, and the same as ever."""
+    def enter(self, key: Hashable, probabilities: Any) -> tuple[int, FloatArray]:
+        """`number` and `tell` in one: this happens before every action."""
+        try:
+            number = self._numbers.get(key)
+        except TypeError:
+            number = None
+        if number is None or self._given[number] is not probabilities:
+            number = self.number(key)
+            return number, self.tell(number, probabilities)
         row = self._rows[number]
-        if row is probabilities and row is not None:
-            return
-        table = self._checked(number, probabilities)
-        if row is not None:
-            if np.abs(table - self._policy[number]).max() > SUM_TOLERANCE:
-                raise InputError(
-                    f"the target policy gave state {self._keys[number]!r} the probabilities "
-                    f"{self._policy[number].tolist()} before, and {table.tolist()} now"
-                )
-            return
-        self._policy[number] = table
-        self._rows[number] = probabilities
+        assert row is not None
+        return number, row
 
-    def correct(self, number: int, probabilities: Any) -> None:
-        """The same from a source that overrules what was told before."""
-        self._policy[number] = self._checked(number, probabilities)
-        self._rows[number] = probabilities
+    def tell(self, number: int, probabilities: Any) -> FloatArray:
+        """Take the target policy's probabilities in a state: checked, and the same as ever."""
+        row = self._rows[number]
+        if row is not None and self._given[number] is probabilities:
+            return row
+        row = self.check(self._keys[number], number, probabilities)
+        if self._rows[number] is None:
+            self._rows[number], self._given[number] = row, probabilities
+        return row
 
-    def _checked(self, number: int, probabilities: Any) -> FloatArray:
-        name = f"the target policy in state {self._keys[number]!r}"
+    def check(self, key: Hashable, number: int | None, probabilities: Any) -> FloatArray:
+        """The row that `tell` would take, [1, A]; nothing is remembered."""
+        name = f"the target policy in state {key!r}"
         row = np.atleast_1d(as_floats(probabilities, f"what {name} gives"))
         if row.shape != (self.actions,):
             raise InputError(
                 f"{name} gives probabilities of shape {np.shape(probabilities)}; there are "
                 f"{self.actions} actions"
             )
-        return checked_row(row, name)
+        row = np.array(checked_row(row, name)).reshape(1, -1)
+        before = None if number is None else self._rows[number]
+        if before is None:
+            return row
+        if np.abs(row - before).max() > SUM_TOLERANCE:
+            raise InputError(
+                f"the target policy gave state {key!r} the probabilities "
+                f"{before[0].tolist()} before, and {row[0].tolist()} now"
+            )
+        return before
+
+    def policy_with(self, number: int | None, row: FloatArray | None) -> FloatArray:
+        """The policy, as if `row` had been told of state `number`, or of the next one, [S, A]."""
+        rows = list(self._rows)
+        if row is not None:
+            place = len(rows) if number is None else number
+            rows[place : place + 1] = [row]
+        equal = np.full((1, self.actions), 1.0 / self.actions)
+        known = [equal if told is None else told for told in rows]
+        return np.concatenate(known) if known else np.zeros((0, self.actions))
+
+    def forget_after(self, count: int) -> None:
+        """Keep the first `count` states alone."""
+        for key in self._keys[count:]:
+            del self._numbers[key]
+        del self._keys[count:], self._rows[count:], self._given[count:]
 
 
 def checked_row(row: Any, name: str) -> FloatArray:

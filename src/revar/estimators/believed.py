@@ -4,14 +4,13 @@ import numpy as np
 from scipy import sparse
 
 from revar.errors import InputError
-from revar.model.arrays import FloatArray
+from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.mdp import TabularMDP
-from revar.model.observed import Observed
 from revar.model.task import Task
 
 
 def believed_model(
-    task: Task, observed: Observed, *, extra_variance: FloatArray | None = None
+    task: Task, observed: RunStatistics, *, extra_variance: FloatArray | None = None
 ) -> TabularMDP:
     """Frequencies in the place of probabilities, means and deviations in the place of laws.
 

@@ -9,7 +9,7 @@ import numpy as np
 from revar.compilation import compiled
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate, Estimator, episodes_of, estimators
-from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
+from revar.model.arrays import FloatArray, Layers, RunStatistics
 from revar.model.policy import check_sums
 from revar.model.reachability import reachable_layers
 from revar.model.statistics import VisitStatistics
@@ -46,28 +46,20 @@ class CertaintyEquivalence(Estimator):
         episodes = int(observed.initial_count.sum())
         if episodes == 0:
             raise InputError("certainty equivalence needs at least one episode")
-        outcomes = observed.outcomes
-        outcome_mean = observed.outcome_reward_mean
         if self.known_transitions:
-            outcomes = task.known_model(
-                "certainty equivalence with known transitions"
-            ).arrays.outcomes
-            outcome_mean = np.zeros(outcomes.successor.size)  # covariances play no part
+            model = task.known_model("certainty equivalence with known transitions")
+            observed = observed._replace(outcomes=model.arrays.outcomes)
         initial = task.initial
         if initial is None:
             initial = observed.initial_count / episodes
-        layers = reachable_layers(outcomes, initial, task.policy > 0, task.horizon)
+        layers = reachable_layers(observed.outcomes, initial, task.policy > 0, task.horizon)
         check_sums(task.policy, "policy", np.unique(layers.states))
         value, variance, unvisited = plug_in(
-            outcomes,
+            observed,
             initial,
             task.policy,
             layers,
             task.discount,
-            observed.visits,
-            observed.reward_mean,
-            observed.reward_squares,
-            outcome_mean,
             self.known_transitions,
             episodes if task.initial is None else 0,
         )
@@ -76,36 +68,23 @@ class CertaintyEquivalence(Estimator):
 
 @compiled
 def plug_in(
-    outcomes: Outcomes,
+    statistics: RunStatistics,
     initial: FloatArray,
     policy: FloatArray,
     layers: Layers,
     discount: float,
-    visits: IntArray,
-    reward_mean: FloatArray,
-    reward_squares: FloatArray,
-    outcome_reward_mean: FloatArray,
     known_transitions: bool,
     initial_draws: int,
 ) -> tuple[float, float, float]:
     """Value, variance of the estimate, and mass without data.
 
+    With known transitions they stand in `statistics.outcomes`, in the place of frequencies.
     `initial_draws` is the number of episodes from which `initial` was estimated, 0 if it is known.
     """
     states, actions = policy.shape
-    values = backward_values(outcomes, reward_mean, policy, layers, discount)
-    errors = pair_errors(
-        outcomes,
-        initial,
-        policy,
-        values,
-        layers,
-        discount,
-        visits,
-        reward_squares,
-        outcome_reward_mean,
-        known_transitions,
-    )
+    outcomes = statistics.outcomes
+    values = backward_values(outcomes, statistics.reward_mean, policy, layers, discount)
+    errors = pair_errors(statistics, initial, policy, values, layers, discount, known_transitions)
     value = 0.0
     for s in range(states):
         value += initial[s] * values[0, s]
@@ -115,20 +94,18 @@ def plug_in(
             variance += initial[s] * (values[0, s] - value) ** 2 / initial_draws
         for a in range(actions):
             variance += errors[s, a]
-    return value, variance, unvisited_mass(outcomes, initial, policy, visits, layers)
+    unvisited = unvisited_mass(outcomes, initial, policy, statistics.visits, layers)
+    return value, variance, unvisited
 
 
 @compiled
 def pair_errors(
-    outcomes: Outcomes,
+    statistics: RunStatistics,
     initial: FloatArray,
     policy: FloatArray,
     values: FloatArray,
     layers: Layers,
     discount: float,
-    visits: IntArray,
-    reward_squares: FloatArray,
-    outcome_reward_mean: FloatArray,
     known_transitions: bool,
 ) -> FloatArray:
     """What each pair adds to the variance of the estimate: its estimated cost over its visits.
@@ -136,6 +113,8 @@ def pair_errors(
     Costs carry Bessel's correction T/(T-1); a pair of one visit takes the pooled reward variance.
     """
     states, actions = policy.shape
+    outcomes, visits = statistics.outcomes, statistics.visits
+    reward_squares = statistics.reward_squares
     weight, gain = influence(outcomes, initial, policy, values, layers, discount)
     freedom = 0
     squares = 0.0
@@ -148,7 +127,7 @@ def pair_errors(
                 squares += reward_squares[s, a]
     pooled_variance = squares / freedom if freedom > 0 else inf
     costs = pair_costs(
-        outcomes, weight, gain, reward_variance, outcome_reward_mean, known_transitions
+        outcomes, weight, gain, reward_variance, statistics.outcome_reward_mean, known_transitions
     )
     errors = np.zeros((states, actions))
     for s in range(states):

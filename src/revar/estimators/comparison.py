@@ -7,9 +7,8 @@ import numpy as np
 
 from revar.estimators.believed import believed_model
 from revar.estimators.certainty_equivalence import pair_errors
-from revar.model.arrays import FloatArray
+from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.mdp import TabularMDP
-from revar.model.observed import Observed
 from revar.model.reachability import reachable_layers
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
@@ -40,29 +39,18 @@ def compare(task: Task, statistics: VisitStatistics) -> Comparison:
     )
 
 
-def estimated_costs(task: Task, observed: Observed) -> FloatArray:
+def estimated_costs(task: Task, observed: RunStatistics) -> FloatArray:
     """C(s,a) as the standard error has it, with Bessel's correction, [S, A]."""
     initial = observed.initial_count / observed.initial_count.sum()
     layers = reachable_layers(observed.outcomes, initial, task.policy > 0, task.horizon)
     values = backward_values(
         observed.outcomes, observed.reward_mean, task.policy, layers, task.discount
     )
-    errors = pair_errors(
-        observed.outcomes,
-        initial,
-        task.policy,
-        values,
-        layers,
-        task.discount,
-        observed.visits,
-        observed.reward_squares,
-        observed.outcome_reward_mean,
-        False,
-    )
+    errors = pair_errors(observed, initial, task.policy, values, layers, task.discount, False)
     return np.asarray(errors * observed.visits)
 
 
-def costly_model(task: Task, observed: Observed) -> TabularMDP:
+def costly_model(task: Task, observed: RunStatistics) -> TabularMDP:
     """The believed model, with so much reward noise that its costs are the corrected ones.
 
     A sample's own variance is too small on average, most of all after few visits.

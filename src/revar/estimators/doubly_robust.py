@@ -9,11 +9,12 @@ from scipy import sparse
 from revar.errors import InputError
 from revar.estimators.episodes import Episodes, mean_estimate
 from revar.estimators.estimator import Estimate, Estimator, estimators
-from revar.model.arrays import BoolArray, FloatArray, Outcomes
+from revar.model.arrays import FloatArray, IntArray
+from revar.model.moments import EpisodeCounter
 from revar.model.reachability import all_layers
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
-from revar.model.trajectory import ENDED, Dataset
+from revar.model.trajectory import Dataset
 from revar.theory.recursions import backward_values
 
 
@@ -37,35 +38,26 @@ class DoublyRobust(Estimator):
             raise InputError("doubly robust estimation needs at least two episodes")
         parity = np.arange(count) % 2
         samples = np.empty(count)
-        for fold in (0, 1):
-            action_values, values = _fitted(task, episodes.dataset, parity != fold)
-            members = np.flatnonzero(parity == fold)
+        counter = EpisodeCounter(episodes.dataset, task.states, task.actions)
+        for half in (0, 1):
+            action_values, values = _fitted(task, counter, (parity != half).astype(np.int64))
+            members = np.flatnonzero(parity == half)
             samples[members] = _corrected(task, episodes, action_values, values)[members]
         return mean_estimate(samples)
 
 
-def _fitted(task: Task, dataset: Dataset, episodes: BoolArray) -> tuple[FloatArray, FloatArray]:
+def _fitted(task: Task, counter: EpisodeCounter, times: IntArray) -> tuple[FloatArray, FloatArray]:
     """q_t(s,a) [L, S, A] and v_t(s) [L+1, S+1] of the model estimated from those episodes."""
-    steps = np.repeat(episodes, np.diff(dataset.start))
-    states, pairs = task.states, task.states * task.actions
-    pair = dataset.states[steps] * task.actions + dataset.actions[steps]
-    successor = np.where(dataset.successors[steps] == ENDED, states, dataset.successors[steps])
-    visits = np.bincount(pair, minlength=pairs).clip(min=1)
-    rewards = np.bincount(pair, dataset.rewards[steps], minlength=pairs)
-    mean = (rewards / visits).reshape(states, task.actions)
-    frequencies = sparse.csr_array(
-        (1.0 / visits[pair], (pair, successor)), shape=(pairs, states + 1)
-    )
-    frequencies.sum_duplicates()
-    outcomes = Outcomes(
-        frequencies.indptr.astype(np.int64),
-        frequencies.indices.astype(np.int64),
-        frequencies.data,
-    )
+    states, actions = task.states, task.actions
+    known = VisitStatistics.from_arrays(counter.arrays(times)).observed(states)
     layers = all_layers(states, task.horizon)
-    values = backward_values(outcomes, mean, task.policy, layers, task.discount)
-    ahead = (frequencies @ values[1:].T).T.reshape(task.horizon, states, task.actions)
-    return mean + task.discount * ahead, values
+    values = backward_values(known.outcomes, known.reward_mean, task.policy, layers, task.discount)
+    frequencies = sparse.csr_array(
+        (known.outcomes.probability, known.outcomes.successor, known.outcomes.row_start),
+        shape=(states * actions, states + 1),
+    )
+    ahead = (frequencies @ values[1:].T).T.reshape(task.horizon, states, actions)
+    return known.reward_mean + task.discount * ahead, values
 
 
 def _corrected(

@@ -13,11 +13,11 @@ from revar.errors import InputError
 from revar.estimators.comparison import costly_model, first_state_variance
 from revar.evaluation.evaluate import evaluate
 from revar.evaluation.looks import quantile
-from revar.evaluation.resampling import Resampler
 from revar.evaluation.stored import folded
-from revar.model.arrays import FloatArray
+from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.mdp import TabularMDP
-from revar.model.observed import Observed
+from revar.model.moments import EpisodeCounter
+from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
 from revar.model.validation import checked_confidence, checked_half_width
@@ -135,7 +135,7 @@ def advise(
 
 def _advice(
     task: Task,
-    observed: Observed,
+    observed: RunStatistics,
     data: Dataset,
     half_width: float,
     confidence: float,
@@ -145,10 +145,13 @@ def _advice(
     best = optimal_flow(model, task.policy, tolerance=1e-3).behavior
     factor = (quantile(confidence) / half_width) ** 2
     needed = _needs(model, task, best)
-    resampler = Resampler(data, task)
+    counter = EpisodeCounter(data, task.states, task.actions)
     rng = np.random.default_rng(0)
     drawn = np.array(
-        [_needs(costly_model(task, resampler.draw(rng)), task, best) for _ in range(RESAMPLES)]
+        [
+            _needs(costly_model(task, _resample(counter, len(data), task.states, rng)), task, best)
+            for _ in range(RESAMPLES)
+        ]
     )  # [resample, 2]
     means = [
         _need(factor * needed[i], factor * drawn[:, i][np.isfinite(drawn[:, i])]) for i in (0, 1)
@@ -162,6 +165,14 @@ def _advice(
         len(data),
         unvisited,
     )
+
+
+def _resample(
+    counter: EpisodeCounter, episodes: int, states: int, rng: np.random.Generator
+) -> RunStatistics:
+    """As many episodes, drawn with replacement (Efron 1979, "Bootstrap methods")."""
+    times = np.bincount(rng.integers(episodes, size=episodes), minlength=episodes)
+    return VisitStatistics.from_arrays(counter.arrays(times)).observed(states)
 
 
 def _needs(model: TabularMDP, task: Task, best: FloatArray) -> tuple[float, float]:

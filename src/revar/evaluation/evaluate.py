@@ -1,6 +1,7 @@
 """evaluate: collect episodes in a real environment, and say what the policy is worth."""
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ from revar.evaluation.players import Player, VectorPlayer
 from revar.evaluation.policies import TargetPolicy
 from revar.evaluation.result import EvaluationResult
 from revar.evaluation.run import Progress, Run
-from revar.evaluation.workers.player import CrewPlayer
-from revar.evaluation.workers.staff import staff_of
+from revar.evaluation.workers.pool import PoolPlayer, choose_pool
+from revar.evaluation.workers.worker import WorkerSetup
 from revar.model.trajectory import Dataset
 from revar.model.validation import (
     checked_confidence,
@@ -93,9 +94,18 @@ def evaluate(
         batch = earlier.batch if batch is None else batch
     before = None if prior is None else dataset_of(prior, "prior")
     side_by_side = checked_count(environments, "environments")
-    staff = staff_of(env, workers, engine, batch, address, budget, side_by_side)
+    pool = choose_pool(
+        env,
+        workers,
+        engine,
+        batch,
+        address,
+        budget,
+        side_by_side,
+        single=earlier is not None and earlier.workers == 1,
+    )
     opened = opened_for(env, env_options, side_by_side)
-    player: Player | VectorPlayer | CrewPlayer | None = None
+    player: Player | VectorPlayer | PoolPlayer | None = None
     try:
         collection = Collection(
             chosen,
@@ -110,14 +120,25 @@ def evaluate(
         collection.first_label = target.first_label
         with listening() as interrupt:
             if before is not None:
-                collection.absorb(before, target)
+                collection.learn_from(before, target)
             looks = look_times(budget)
-            if staff is None:
+            if pool is None:
                 player = _player(opened, bins, target, collection.seed, interrupt)
             else:
-                player = staff.player(
-                    collection, env, env_options, chosen_policy, bins, target, interrupt
+                setup = WorkerSetup(
+                    env,
+                    env_options,
+                    chosen_policy,
+                    bins,
+                    chosen,
+                    collection.horizon,
+                    collection.discount,
+                    budget,
+                    collection.seed,
+                    collection.prior_episodes,
                 )
+                start = partial(pool.start, setup, interrupt)
+                player = PoolPlayer(collection, target, pool, start, interrupt)
             run = Run(
                 collection,
                 player,
@@ -130,8 +151,8 @@ def evaluate(
                     seed=collection.seed,
                     episodes=budget,
                     environments=player.width,
-                    workers=None if staff is None else staff.rule.workers,
-                    batch=None if staff is None else staff.rule.longest,
+                    workers=None if pool is None else pool.workers,
+                    batch=None if pool is None else pool.longest,
                     prior_episodes=collection.prior_episodes,
                     options=repr(sorted((env_options or {}).items())),
                     bins=repr(bins),
@@ -149,7 +170,7 @@ def evaluate(
             with _shown(progress, chosen.id) as report:
                 return run.to_the_end(report)
     finally:
-        if isinstance(player, CrewPlayer):
+        if isinstance(player, PoolPlayer):
             player.close()
         if opened is not env:
             opened.close()

@@ -51,28 +51,36 @@ class Player:
     def play(self, collection: Collection, number: int, count: int) -> None:  # noqa: ARG002
         """Play and finish episode `number`; raises InputError where something is wrong."""
         episode = collection.start(number)
-        key, policy, step = self.observations.key, self.policy, self.env.step
+        key, policy, step, interrupt = (
+            self.observations.key,
+            self.policy,
+            self.env.step,
+            self.interrupt,
+        )
+        act, observe = episode.act, episode.observe
         first = int(self._actions.start)
-        observation = self._reset()
-        state = self._state(key, observation)
+        state = self._state(self._reset())
         while True:
-            if self.interrupt.asked:
+            if interrupt.asked:
                 raise Stopped
-            action, _ = episode.act(state, policy(state))
+            action, _ = act(state, policy(state))
             try:
                 observation, reward, terminated, truncated, _ = step(action + first)
             except Exception as error:
                 raise _blamed(error, "step") from error
-            state = None if terminated else self._state(key, observation)
-            episode.observe(_number(reward), state)
+            try:
+                state = None if terminated else key(observation)
+            except Exception:
+                state = self._state(observation)  # says what is wrong
+            observe(reward if reward.__class__ is float else _number(reward), state)
             if truncated or episode.over:
                 break
         self._check_actions()
         episode.finish()
 
-    def repeat(self, collection: Collection, stored: Dataset) -> None:
-        """Fold a stored episode instead of playing it."""
-        collection.fold(stored, self.policy)
+    def replay(self, collection: Collection, stored: Dataset) -> None:
+        """Take a stored episode instead of playing one."""
+        collection.replay(stored, self.policy)
 
     def generators(self) -> tuple[str, ...] | None:
         """The state of the environment's random stream, where it can be read."""
@@ -96,9 +104,9 @@ class Player:
         self._seed = None
         return observation
 
-    def _state(self, key: Callable[[Any], Any], observation: Any) -> Any:
+    def _state(self, observation: Any) -> Any:
         try:
-            return key(observation)
+            return self.observations.key(observation)
         except InputError:
             raise
         except Exception as error:
@@ -187,9 +195,9 @@ class VectorPlayer:
         """How many episodes are played at once."""
         return self.width
 
-    def repeat(self, collection: Collection, stored: Dataset) -> None:
-        """Fold so many stored episodes in step, instead of playing them."""
-        collection.fold(stored, self.policy, width=self.width)
+    def replay(self, collection: Collection, stored: Dataset) -> None:
+        """Take so many stored episodes in step, instead of playing them."""
+        collection.replay(stored, self.policy, width=self.width)
 
     def generators(self) -> tuple[str, ...] | None:
         """The states of the sub-environments' streams, where they can be read."""

@@ -16,7 +16,7 @@ from revar.evaluation.interrupts import Interrupt
 from revar.evaluation.players import EpisodeError, Player, Stopped, VectorPlayer
 from revar.evaluation.policies import TargetPolicy
 from revar.evaluation.result import EvaluationResult, Look
-from revar.evaluation.workers.player import CrewPlayer
+from revar.evaluation.workers.pool import PoolPlayer
 from revar.model.trajectory import Dataset
 
 Progress = Callable[[int, int], None]
@@ -39,7 +39,7 @@ class Run:
     """What is asked for, what is there, and where the next episode comes from."""
 
     collection: Collection
-    player: Player | VectorPlayer | CrewPlayer
+    player: Player | VectorPlayer | PoolPlayer
     target: TargetPolicy
     conditions: Conditions
     times: list[int]  # of looks to come
@@ -50,7 +50,7 @@ class Run:
     path: Path | None
     interrupt: Interrupt
     looks: list[Look] = field(default_factory=list)
-    stored: Dataset | None = None  # episodes to be repeated before new ones are played
+    stored: Dataset | None = None  # episodes to be replayed before new ones are played
     stored_generators: tuple[str, ...] | None = None
 
     def take_over(self, stored: Dataset, earlier: Conditions) -> None:
@@ -88,7 +88,7 @@ class Run:
         position = self._position()
         budget = self.conditions.episodes
         try:
-            self._repeat_stored()
+            self._replay_stored()
             position = self._position()
             while self.collection.finished < budget and not self._narrow_enough():
                 number = self.collection.finished
@@ -128,7 +128,7 @@ class Run:
 
     def _save(self, position: Conditions) -> None:
         dataset = self.collection.dataset
-        # What was stopped while it repeated stored episodes has nothing new to write.
+        # What was stopped while it replayed stored episodes has nothing new to write.
         stored = 0 if self.stored is None else len(self.stored)
         if self.path is None or len(dataset) < stored:
             return
@@ -143,15 +143,15 @@ class Run:
             generators=self.player.generators(),
         )
 
-    def _repeat_stored(self) -> None:
-        """Repeat what was played before, with the same looks at the same times."""
+    def _replay_stored(self) -> None:
+        """Replay what was played before, with the same looks at the same times."""
         if self.stored is None or len(self.stored) == 0:
             return
         self.player.restore(self.stored_generators)
         first = 0
         while first < len(self.stored):
             end = min(first + self.player.stride, len(self.stored))
-            self.player.repeat(self.collection, self.stored.part(first, end))
+            self.player.replay(self.collection, self.stored.part(first, end))
             self._look()
             first = end
 
@@ -188,7 +188,7 @@ class Run:
             )
             for part in (self.prior, dataset):
                 if part is not None and len(part) > 0:
-                    collection.absorb(part, self.target)
+                    collection.learn_from(part, self.target)
         estimate = collection.estimate(self.confidence)
         last = Look(
             len(dataset), estimate.value, estimate.standard_error, estimate.unvisited_probability

@@ -91,7 +91,7 @@ def folded(
         raise InputError(
             f"action {data.actions.max()} in the data; the policy has {first.size} actions"
         )
-    collection.absorb(data, target)
+    collection.learn_from(data, target)
     return collection
 
 

@@ -35,6 +35,20 @@ class ModelArrays(NamedTuple):
     reward_std: FloatArray  # [S, A]
 
 
+class RunStatistics(NamedTuple):
+    """What one run has shown, as compiled loops and plain code read it."""
+
+    outcomes: Outcomes  # with frequencies as probabilities, 0 where a pair has no visits
+    visits: IntArray  # [S, A]
+    reward_mean: FloatArray  # [S, A]
+    reward_squares: FloatArray  # [S, A] sums of squared deviations
+    reward_cubes: FloatArray  # [S, A]
+    reward_quartics: FloatArray  # [S, A]
+    outcome_count: IntArray  # [slot]
+    outcome_reward_mean: FloatArray  # [slot]
+    initial_count: IntArray  # [S]
+
+
 class Layers(NamedTuple):
     """The states that can be occupied at each step: states[start[t]:start[t+1]] at step t."""
 

@@ -1,17 +1,22 @@
-"""Running means and sums of powers of deviations, stable however large the mean is.
+"""Means and sums of powers of deviations, stable however large the mean is.
 
 `push` adds one value (Welford 1962, "Note on a method for calculating corrected sums of squares
-and products"); `pooled` joins two summaries (Chan, Golub and LeVeque 1983, "Algorithms for
-computing the sample variance"; Pebay 2008, "Formulas for robust, one-pass parallel computation
-of covariances and arbitrary-order statistical moments"). The compiled engine compiles `push` as
-it stands.
+and products"). `pooled` merges two summaries (Chan, Golub and LeVeque 1983, "Algorithms for
+computing the sample variance"; Pebay 2008, "Formulas for robust, one-pass parallel computation of
+covariances and arbitrary-order statistical moments"). `EpisodeCounter` summarises whole episodes
+at once.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from revar.compilation import compiled_in_place, inlined
 from revar.model.arrays import FloatArray, IntArray
+from revar.model.trajectory import Dataset
 
 
+@inlined
 def push(
     count: int, mean: float, squares: float, cubes: float, quartics: float, value: float
 ) -> tuple[float, float, float, float]:
@@ -33,6 +38,43 @@ class Moments(NamedTuple):
     squares: FloatArray  # sums of squared deviations
     cubes: FloatArray
     quartics: FloatArray
+
+
+@compiled_in_place
+def push_steps(
+    place: IntArray,
+    reward: FloatArray,
+    pair: IntArray,
+    visits: IntArray,
+    mean: FloatArray,
+    squares: FloatArray,
+    cubes: FloatArray,
+    quartics: FloatArray,
+    count: IntArray,
+    outcome_mean: FloatArray,
+) -> None:
+    """Push the rewards of steps that `visits` already counts, in their order.
+
+    Visits and moments are [run, pair]; counts and means of outcomes are [run, slot], and slot i
+    belongs to `pair[i]`. Step i fell on `place[i]` = run * slots + slot.
+    """
+    slots = count.shape[1]
+    for i in range(place.size):
+        visits[place[i] // slots, pair[place[i] % slots]] -= 1
+    for i in range(place.size):
+        run, slot = place[i] // slots, place[i] % slots
+        p = pair[slot]
+        visits[run, p] += 1
+        mean[run, p], squares[run, p], cubes[run, p], quartics[run, p] = push(
+            visits[run, p],
+            mean[run, p],
+            squares[run, p],
+            cubes[run, p],
+            quartics[run, p],
+            reward[i],
+        )
+        count[run, slot] += 1
+        outcome_mean[run, slot] += (reward[i] - outcome_mean[run, slot]) / count[run, slot]
 
 
 def pooled_mean(
@@ -63,3 +105,49 @@ def pooled(one: Moments, other: Moments) -> Moments:
         + 6.0 * delta**2 * (rest**2 * other.squares + share**2 * one.squares)
         + 4.0 * delta * (rest * other.cubes - share * one.cubes),
     )
+
+
+class EpisodeCounter:
+    """Counts and reward moments of episodes, each taken once or as often as asked for."""
+
+    def __init__(self, dataset: Dataset, states: int, actions: int) -> None:
+        self._states, self._actions = states, actions
+        self._rewards = dataset.rewards
+        self._first = dataset.states[dataset.start[:-1]]  # [episode]
+        self._episode = np.repeat(np.arange(len(dataset)), np.diff(dataset.start))  # [step]
+        self._pair = dataset.states * actions + dataset.actions  # [step]
+        self._outcome, self._slot = np.unique(
+            self._pair * (states + 1) + dataset.successors + 1, return_inverse=True
+        )
+
+    def arrays(self, times: IntArray | None = None) -> dict[str, Any]:
+        """The arrays of `VisitStatistics`, with episode k taken `times[k]` times."""
+        if times is None:
+            times = np.ones(self._first.size, dtype=np.int64)
+        weight = times[self._episode].astype(np.float64)  # [step]
+        visits, mean = self._average(self._pair, weight, self._states * self._actions)
+        count, outcome_mean = self._average(self._slot, weight, self._outcome.size)
+        apart = self._rewards - mean[self._pair]
+        squares, cubes, quartics = (
+            np.bincount(self._pair, weight * apart**power, visits.size) for power in (2, 3, 4)
+        )
+        pairs = (1, self._states, self._actions)
+        return {
+            "visits": visits.reshape(pairs),
+            "mean": mean.reshape(pairs),
+            "squares": squares.reshape(pairs),
+            "cubes": cubes.reshape(pairs),
+            "quartics": quartics.reshape(pairs),
+            "initial": np.bincount(self._first, times, self._states).astype(np.int64)[None],
+            "pair": self._outcome // (self._states + 1),
+            "successor": self._outcome % (self._states + 1) - 1,
+            "count": count[None],
+            "outcome_mean": outcome_mean[None],
+        }
+
+    def _average(
+        self, place: IntArray, weight: FloatArray, size: int
+    ) -> tuple[IntArray, FloatArray]:
+        """How many rewards fall on each place, and their mean."""
+        count = np.bincount(place, weight, size).astype(np.int64)
+        return count, np.bincount(place, weight * self._rewards, size) / count.clip(min=1)

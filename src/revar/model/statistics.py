@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from revar.errors import InputError
-from revar.model.arrays import FloatArray, IntArray, Outcomes, read_only
+from revar.model.arrays import FloatArray, IntArray, Outcomes, RunStatistics, read_only
 from revar.model.mdp import TabularMDP
-from revar.model.moments import Moments, pooled, pooled_mean, push
-from revar.model.observed import Observed
+from revar.model.moments import EpisodeCounter, Moments, pooled, pooled_mean, push_steps
 from revar.model.trajectory import ENDED, Dataset, Trajectory
 
 Number = TypeVar("Number", np.int64, np.float64)
+
+PENDING = 1 << 16  # steps that may wait to be summarised when an episode begins
 
 
 class VisitStatistics:
@@ -23,6 +24,9 @@ class VisitStatistics:
     Grows when new states or successors appear; two of them merge into what one would hold that
     had seen both sets of episodes. With `runs` given, arrays carry a leading run axis and each
     recording names its run.
+
+    A step is counted in `visits` at once; moments and outcomes follow when they are read, in one
+    compiled pass over the steps that wait.
     """
 
     def __init__(self, states: int, actions: int, *, runs: int | None = None) -> None:
@@ -31,7 +35,8 @@ class VisitStatistics:
         self.states = states
         self.actions = actions
         self.runs = runs
-        count, capacity = runs or 1, max(states, 1)
+        self._run_count = count = runs or 1
+        capacity = max(states, 1)
         self._visits = np.zeros((count, capacity, actions), dtype=np.int64)
         self._mean = np.zeros((count, capacity, actions))
         self._squares = np.zeros((count, capacity, actions))
@@ -44,6 +49,10 @@ class VisitStatistics:
         self._count = np.zeros((count, 16), dtype=np.int64)
         self._outcome_mean = np.zeros((count, 16))
         self._order: IntArray | None = None  # slots sorted by pair and successor
+        self._pending_places: list[int] = []  # run * slots + slot of steps not yet summarised
+        self._pending_rewards: list[float] = []
+        self._settled = 0  # steps summarised, and merges
+        self._make_views()
 
     @classmethod
     def for_model(cls, mdp: TabularMDP, *, runs: int | None = None) -> "VisitStatistics":
@@ -54,21 +63,49 @@ class VisitStatistics:
             statistics._slot(pair, ENDED if successor == mdp.states else successor)
         return statistics
 
+    @classmethod
+    def from_episodes(cls, dataset: Dataset, states: int, actions: int) -> "VisitStatistics":
+        """What the episodes tell, computed at once instead of step by step."""
+        return cls.from_arrays(EpisodeCounter(dataset, states, actions).arrays())
+
+    @classmethod
+    def from_visits(cls, visits: IntArray) -> "VisitStatistics":
+        """Statistics that know how often pairs were visited, and nothing else, [S, A]."""
+        made = cls(*visits.shape)
+        made._visits[0, : made.states] = visits
+        return made
+
     # -- reading ---------------------------------------------------------------------------
+
+    @property
+    def recorded(self) -> int:
+        """Grows with every step and merge: an equal number says that nothing was added."""
+        return self._settled + len(self._pending_rewards)
+
+    def visits_in(self, state: int) -> IntArray:
+        """How often each action was taken in a state, [1, A]; not to be written to.
+
+        Zero for a state that was never met.
+        """
+        if state >= self.states:
+            return np.zeros((1, self.actions), dtype=np.int64)
+        return self._visits[0, state : state + 1]
 
     @property
     def visits(self) -> IntArray:
         """How often each pair was taken, [(run,) S, A]."""
-        return self._shown(self._visits)
+        return self._visits_shown
 
     @property
     def reward_mean(self) -> FloatArray:
         """The mean reward of each pair, 0 where there are no visits, [(run,) S, A]."""
+        self._settle()
         return self._shown(self._mean)
 
     @property
     def reward_variance(self) -> FloatArray:
         """The unbiased reward variance of each pair, NaN below two visits, [(run,) S, A]."""
+        self._settle()
         freedom = self._visits - 1
         variance = np.full(self._squares.shape, np.nan)
         np.divide(self._squares, freedom, out=variance, where=freedom > 0)
@@ -85,13 +122,14 @@ class VisitStatistics:
         totals = self._initial.sum(axis=1)
         return int(totals[0]) if self.runs is None else totals
 
-    def observed(self, states: int, run: int = 0) -> Observed:
+    def observed(self, states: int, run: int = 0) -> RunStatistics:
         """One run over `states` states in the layout of compiled loops; the arrays are copies."""
         if self.states > states:
             raise InputError(
                 f"the data has {self.states} states, the target policy covers {states}"
             )
         self._check_run(run)
+        self._settle()
         self._reserve(states)
         order = self._sorted_slots()
         row_start = np.searchsorted(
@@ -101,7 +139,7 @@ class VisitStatistics:
         count = self._count[run, order]
         visits = self._visits[run, :states].copy()
         of_pair = visits.ravel()[self._pair[order]]
-        return Observed(
+        return RunStatistics(
             outcomes=Outcomes(
                 row_start,
                 np.where(successor == ENDED, states, successor),
@@ -124,6 +162,7 @@ class VisitStatistics:
         if states > self.states:
             self._reserve(states)
             self.states = states
+            self._visits_shown = self._shown(self._visits)
 
     def start_episode(self, state: int, *, run: int = 0) -> None:
         """An episode began in `state`."""
@@ -132,34 +171,33 @@ class VisitStatistics:
             raise InputError(f"an episode began in state {state}; states count from 0")
         self.ensure_states(state + 1)
         self._initial[run, state] += 1
+        if len(self._pending_rewards) >= PENDING:
+            self._settle()
 
     def record_step(
         self, state: int, action: int, reward: float, successor: int, *, run: int = 0
     ) -> None:
         """`action` in `state` gave `reward` and led to `successor` (or ENDED)."""
-        self._check_run(run)
-        if state < 0 or successor < ENDED:
-            raise InputError(f"a step from state {state} to {successor}; states count from 0")
-        if not 0 <= action < self.actions:
-            raise InputError(f"action {action} in state {state}; there are {self.actions} actions")
-        if not isfinite(reward):
-            raise InputError(f"the reward of state {state}, action {action} is {reward}")
-        self.ensure_states(max(state, successor) + 1)
-        slot = self._slot(state * self.actions + action, successor)
-        place = (run, state, action)
-        count = int(self._visits[place]) + 1
-        self._visits[place] = count
-        self._mean[place], self._squares[place], self._cubes[place], self._quartics[place] = push(
-            count,
-            self._mean[place],
-            self._squares[place],
-            self._cubes[place],
-            self._quartics[place],
-            reward,
-        )
-        seen = int(self._count[run, slot]) + 1
-        self._count[run, slot] = seen
-        self._outcome_mean[run, slot] += (reward - self._outcome_mean[run, slot]) / seen
+        states, actions = self.states, self.actions
+        if not (
+            0 <= state < states
+            and 0 <= action < actions
+            and ENDED <= successor < states
+            and 0 <= run < self._run_count
+            and isfinite(reward)
+        ):
+            self._check_step(state, action, reward, successor, run)
+            self.ensure_states(max(state, successor) + 1)
+        pair = state * actions + action
+        place = self._slots.get((pair, successor))
+        if place is None:
+            place = self._slot(pair, successor)
+        if run:
+            pair += run * self._visits[0].size
+            place += run * self._pair.size
+        self._visits_flat[pair] += 1
+        self._pending_places.append(place)
+        self._pending_rewards.append(reward)
 
     def record(self, trajectory: Trajectory, *, run: int = 0) -> None:
         """Add one episode, all of it or (if it is refused) none of it."""
@@ -191,6 +229,9 @@ class VisitStatistics:
                 f"cannot merge statistics of {self.actions} actions and runs={self.runs} with "
                 f"{other.actions} actions and runs={other.runs}"
             )
+        self._settle()
+        other._settle()
+        self._settled += 1
         self.ensure_states(other.states)
         part = (slice(None), slice(other.states))
         joined = pooled(self._moments(part), other._moments(part))
@@ -216,6 +257,7 @@ class VisitStatistics:
 
     def arrays(self) -> dict[str, Any]:
         """All that is known, as arrays: `from_arrays` makes equal statistics of them."""
+        self._settle()
         states, slots = self.states, len(self._slots)
         return {
             "visits": self._visits[:, :states],
@@ -235,15 +277,50 @@ class VisitStatistics:
         """What `arrays` described, for a single run."""
         _, states, actions = arrays["visits"].shape
         made = cls(states, actions)
-        for pair, successor in zip(arrays["pair"], arrays["successor"], strict=True):
-            made._slot(int(pair), int(successor))
+        for pair, successor in zip(
+            arrays["pair"].tolist(), arrays["successor"].tolist(), strict=True
+        ):
+            made._slot(pair, successor)
         for name in ("visits", "mean", "squares", "cubes", "quartics", "initial"):
             getattr(made, f"_{name}")[:, :states] = arrays[name]
         for name in ("count", "outcome_mean"):
             getattr(made, f"_{name}")[:, : len(made._slots)] = arrays[name]
+        made._settled = int(arrays["visits"].sum())
         return made
 
-    def _moments(self, part: tuple[slice, slice]) -> Moments:
+    def __getstate__(self) -> dict[str, Any]:
+        self._settle()
+        views = ("_by_pair", "_visits_flat", "_visits_shown")
+        return {name: value for name, value in vars(self).items() if name not in views}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._make_views()
+
+    def _make_views(self) -> None:
+        """Views that are needed often, made anew when the arrays are."""
+        by_pair: Any = (array.reshape(self._run_count, -1) for array in self._moments(...))
+        self._by_pair = Moments(*by_pair)
+        # A memoryview reads and writes a single number in half the time that an array takes.
+        self._visits_flat = self._visits.reshape(-1).data
+        self._visits_shown = self._shown(self._visits)
+
+    def _settle(self) -> None:
+        """Summarise the steps that wait."""
+        if self._pending_rewards:
+            push_steps(
+                np.array(self._pending_places, dtype=np.int64),
+                np.array(self._pending_rewards, dtype=np.float64),
+                self._pair,
+                *self._by_pair,
+                self._count,
+                self._outcome_mean,
+            )
+            self._settled += len(self._pending_rewards)
+            self._pending_places.clear()
+            self._pending_rewards.clear()
+
+    def _moments(self, part: Any) -> Moments:
         """Views of the reward's moments."""
         return Moments(
             self._visits[part],
@@ -258,8 +335,17 @@ class VisitStatistics:
         return cast(NDArray[Number], read_only(part[0] if self.runs is None else part))
 
     def _check_run(self, run: int) -> None:
-        if not 0 <= run < self._visits.shape[0]:
-            raise InputError(f"run {run} of statistics of {self._visits.shape[0]} runs")
+        if not 0 <= run < self._run_count:
+            raise InputError(f"run {run} of statistics of {self._run_count} runs")
+
+    def _check_step(self, state: int, action: int, reward: float, successor: int, run: int) -> None:
+        self._check_run(run)
+        if state < 0 or successor < ENDED:
+            raise InputError(f"a step from state {state} to {successor}; states count from 0")
+        if not 0 <= action < self.actions:
+            raise InputError(f"action {action} in state {state}; there are {self.actions} actions")
+        if not isfinite(reward):
+            raise InputError(f"the reward of state {state}, action {action} is {reward}")
 
     def _reserve(self, states: int) -> None:
         """Room for so many states, whether or not they have been seen."""
@@ -272,6 +358,7 @@ class VisitStatistics:
             widths = [(0, 0)] * array.ndim
             widths[1] = (0, extra)
             setattr(self, name, np.pad(array, widths))
+        self._make_views()
 
     def _slot(self, pair: int, successor: int) -> int:
         key = (pair, successor)
@@ -279,6 +366,7 @@ class VisitStatistics:
         if slot is None:
             slot = len(self._slots)
             if slot == self._pair.size:
+                self._settle()  # places count by the number of slots
                 for name in ("_pair", "_successor", "_count", "_outcome_mean"):
                     array = getattr(self, name)
                     setattr(self, name, np.concatenate([array, np.zeros_like(array)], axis=-1))

@@ -6,20 +6,18 @@ import numpy as np
 
 from revar.compilation import compiled, compiled_in_place, inlined
 from revar.estimators.certainty_equivalence import plug_in
-from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
+from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes, RunStatistics
 from revar.model.moments import push
 from revar.model.rewards import RewardLaw
 from revar.simulation.world import World, locate, reward_of
 from revar.strategies.reduced_variance import replan
-from revar.strategies.rule import Memory, Path, Question, Revise, Seen, refresh_frequencies
+from revar.strategies.rule import Memory, Path, Question, Revise, refresh_frequencies
 from revar.strategies.selection import (
     Selection,
     best_action,
     sampled_action,
     tied_action,
 )
-
-push_moments = inlined(push)
 
 
 class Ledger(NamedTuple):
@@ -59,8 +57,7 @@ def _play(  # noqa: PLR0912 - the innermost loop, in one piece
     end: int,
     world: World,
     question: Question,
-    believed: Outcomes,
-    seen: Seen,
+    statistics: RunStatistics,
     memory: Memory,
     parameters: FloatArray,
     on_step: Revise,
@@ -82,6 +79,7 @@ def _play(  # noqa: PLR0912 - the innermost loop, in one piece
             s = world.start_states[
                 locate(world.start_cumulative, 0, world.start_states.size, rng.random())
             ]
+        statistics.initial_count[s] += 1
         steps = 0
         while s != states and steps < question.horizon:
             table = 0 if stationary else steps
@@ -97,7 +95,7 @@ def _play(  # noqa: PLR0912 - the innermost loop, in one piece
                     table,
                     s,
                     question.policy,
-                    seen.visits,
+                    statistics.visits,
                     memory.taken,
                 )
                 if ties == 0:
@@ -110,7 +108,7 @@ def _play(  # noqa: PLR0912 - the innermost loop, in one piece
                         table,
                         s,
                         question.policy,
-                        seen.visits,
+                        statistics.visits,
                         memory.taken,
                         a,
                         int(rng.random() * ties),
@@ -130,7 +128,7 @@ def _play(  # noqa: PLR0912 - the innermost loop, in one piece
             reward = reward_of(
                 world.reward_law, world.reward_mean[source], world.reward_std[source], draw
             )
-            record(seen, s, a, slot, reward)
+            record(statistics, s, a, slot, reward)
             path.states[steps] = s
             path.actions[steps] = a
             if logging:
@@ -138,36 +136,36 @@ def _play(  # noqa: PLR0912 - the innermost loop, in one piece
             s = world.successor[slot]
             steps += 1
             if revises[0] != 0:
-                on_step(question, believed, seen, memory, parameters, path, steps, episode)
+                on_step(question, statistics, memory, parameters, path, steps, episode)
         if logging:
             log.start[episode + 1] = log.start[episode] + steps
         if revises[1] == BY_NAME:
-            replan_here(question, believed, seen, memory, parameters, path, steps, episode + 1)
+            replan_here(question, statistics, memory, parameters, path, steps, episode + 1)
         elif revises[1] != 0:
-            on_episode(question, believed, seen, memory, parameters, path, steps, episode + 1)
+            on_episode(question, statistics, memory, parameters, path, steps, episode + 1)
 
 
 @inlined
-def record(seen: Seen, state: int, action: int, slot: int, reward: float) -> None:
+def record(statistics: RunStatistics, state: int, action: int, slot: int, reward: float) -> None:
     """Add one step to the run's statistics, as VisitStatistics.record_step does."""
-    count = seen.visits[state, action] + 1
-    seen.visits[state, action] = count
-    mean, squares, cubes, quartics = push_moments(
+    count = statistics.visits[state, action] + 1
+    statistics.visits[state, action] = count
+    mean, squares, cubes, quartics = push(
         count,
-        seen.reward_mean[state, action],
-        seen.reward_squares[state, action],
-        seen.reward_cubes[state, action],
-        seen.reward_quartics[state, action],
+        statistics.reward_mean[state, action],
+        statistics.reward_squares[state, action],
+        statistics.reward_cubes[state, action],
+        statistics.reward_quartics[state, action],
         reward,
     )
-    seen.reward_mean[state, action] = mean
-    seen.reward_squares[state, action] = squares
-    seen.reward_cubes[state, action] = cubes
-    seen.reward_quartics[state, action] = quartics
-    seen.outcome_count[slot] += 1
-    seen.outcome_reward_mean[slot] += (
-        reward - seen.outcome_reward_mean[slot]
-    ) / seen.outcome_count[slot]
+    statistics.reward_mean[state, action] = mean
+    statistics.reward_squares[state, action] = squares
+    statistics.reward_cubes[state, action] = cubes
+    statistics.reward_quartics[state, action] = quartics
+    statistics.outcome_count[slot] += 1
+    statistics.outcome_reward_mean[slot] += (
+        reward - statistics.outcome_reward_mean[slot]
+    ) / statistics.outcome_count[slot]
 
 
 @compiled_in_place
@@ -217,7 +215,12 @@ def play_run(
     """
     states, actions = question.policy.shape
     slots = outcomes.successor.size
-    seen = Seen(
+    statistics = RunStatistics(
+        Outcomes(
+            outcomes.row_start,
+            outcomes.successor,
+            outcomes.probability.copy() if known_to_strategy else np.zeros(slots),
+        ),
         ledger.visits,
         np.zeros((states, actions)),
         np.zeros((states, actions)),
@@ -225,6 +228,23 @@ def play_run(
         np.zeros((states, actions)),
         np.zeros(slots, dtype=np.int64),
         np.zeros(slots),
+        np.zeros(states, dtype=np.int64),
+    )
+    # The same for the estimator, which may know other things than the strategy.
+    estimated = RunStatistics(
+        Outcomes(
+            outcomes.row_start,
+            outcomes.successor,
+            outcomes.probability.copy() if known_to_estimator else np.zeros(slots),
+        ),
+        statistics.visits,
+        statistics.reward_mean,
+        statistics.reward_squares,
+        statistics.reward_cubes,
+        statistics.reward_quartics,
+        statistics.outcome_count,
+        statistics.outcome_reward_mean,
+        statistics.initial_count,
     )
     memory = Memory(
         memory_before.scores.copy(),
@@ -232,16 +252,6 @@ def play_run(
         memory_before.deviation.copy(),
         memory_before.spare.copy(),
         memory_before.taken.copy(),
-    )
-    believed = Outcomes(
-        outcomes.row_start,
-        outcomes.successor,
-        outcomes.probability.copy() if known_to_strategy else np.zeros(slots),
-    )
-    plugged = Outcomes(
-        outcomes.row_start,
-        outcomes.successor,
-        outcomes.probability.copy() if known_to_estimator else np.zeros(slots),
     )
     path = Path(
         np.zeros(question.horizon, dtype=np.int64), np.zeros(question.horizon, dtype=np.int64)
@@ -260,8 +270,7 @@ def play_run(
             pause,
             world,
             question,
-            believed,
-            seen,
+            statistics,
             memory,
             parameters,
             on_step,
@@ -278,17 +287,13 @@ def play_run(
         if checkpoint < checkpoints.size and checkpoints[checkpoint] == episode:
             if estimating:
                 if not known_to_estimator:
-                    refresh_frequencies(plugged, seen.visits, seen.outcome_count)
+                    refresh_frequencies(estimated)
                 value, variance, unvisited = plug_in(
-                    plugged,
+                    estimated,
                     question.initial,
                     question.policy,
                     layers,
                     question.discount,
-                    seen.visits,
-                    seen.reward_mean,
-                    seen.reward_squares,
-                    seen.outcome_reward_mean,
                     known_to_estimator,
                     0,
                 )

@@ -1,43 +1,76 @@
 """One run in plain Python: for strategies without a compiled rule, and to check the compiled loop.
 
-It plays the identical stream through the objects that live collection uses (Collector,
-VisitStatistics, estimators); only speed differs.
+It plays the identical stream through the planner and the follower that collection uses; only
+speed differs.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
+from revar.collection.plans import PlanInForce, Planner
 from revar.estimators.estimator import Estimate, Estimator
 from revar.model.arrays import IntArray
 from revar.model.mdp import TabularMDP
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset, Trajectory
-from revar.simulation.collector import Collector
 from revar.simulation.world import World, draw_first_state, draw_outcome, draw_reward
 from revar.strategies.strategy import Strategy, shown_to
 
 
-def play_episode(collector: Collector, world: World, horizon: int) -> Trajectory:
-    """One episode of the simulated environment under the collector's plan."""
+class PlainRun:
+    """A run under way over states that are all known: statistics, plan, and the next action."""
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        task: Task,
+        statistics: VisitStatistics,
+        rng: np.random.Generator,
+    ) -> None:
+        self.task = task
+        self.statistics = statistics
+        self.rng = rng
+        self.plan_in_force: PlanInForce | None = None
+        self._planner = Planner(strategy)
+        self._policy = np.array(task.policy)  # [S, A]
+
+    def act(self, step: int, state: int) -> tuple[int, float]:
+        """The action to take at that step, and its propensity (NaN if it was not sampled).
+
+        A plan that is due is made before the first step, from finished episodes; one that holds
+        for a single step is made before every step.
+        """
+        plan = self.plan_in_force
+        if plan is None or plan.plan.lasts == 0 or (step == 0 and plan.due):
+            plan = self.plan_in_force = self._planner.plan(self.task, self.statistics)
+        policy = self._policy[state : state + 1]
+        visits = self.statistics.visits_in(state)
+        action, propensity = plan.action(step, state, policy, visits, self.rng)
+        plan.take(step, state, action)
+        return action, propensity
+
+
+def play_episode(run: PlainRun, world: World) -> Trajectory:
+    """Play one episode of the simulated environment."""
     states: list[int] = []
     actions: list[int] = []
     rewards: list[float] = []
     propensities: list[float] = []
-    rng = collector.rng
-    ended = collector.task.states
+    task, rng = run.task, run.rng
     state = draw_first_state(world, rng)
-    collector.begin(state)
     successor = ENDED
-    for _ in range(horizon):
-        action, propensity = collector.act(state)
-        pair = state * collector.task.actions + action
+    for step in range(task.horizon):
+        action, propensity = run.act(step, state)
+        if step == 0:
+            run.statistics.start_episode(state)
+        pair = state * task.actions + action
         slot = draw_outcome(world, pair, rng)
         reward = draw_reward(world, slot if world.by_outcome else pair, rng)
         successor = int(world.successor[slot])
-        successor = ENDED if successor == ended else successor
-        collector.observe(state, action, reward, successor)
+        successor = ENDED if successor == task.states else successor
+        run.statistics.record_step(state, action, reward, successor)
         states.append(state)
         actions.append(action)
         rewards.append(reward)
@@ -45,7 +78,8 @@ def play_episode(collector: Collector, world: World, horizon: int) -> Trajectory
         if successor == ENDED:
             break
         state = successor
-    collector.end()
+    if run.plan_in_force is not None:
+        run.plan_in_force.episodes += 1
     return Trajectory.of(
         states, actions, rewards, last_successor=successor, propensities=propensities
     )
@@ -63,16 +97,16 @@ def play_run(
     finished: Callable[[int], None],
 ) -> tuple[list[Estimate | None], VisitStatistics, Dataset]:
     """The estimate at every checkpoint (None where it is too early), statistics, and episodes."""
-    collector = Collector(strategy, shown_to(strategy, task), VisitStatistics.for_model(mdp), rng)
+    run = PlainRun(strategy, shown_to(strategy, task), VisitStatistics.for_model(mdp), rng)
     trajectories: list[Trajectory] = []
     estimates: list[Estimate | None] = []
     due = set(checkpoints.tolist())
     for episode in range(1, episodes + 1):
-        trajectories.append(play_episode(collector, world, mdp.horizon))
+        trajectories.append(play_episode(run, world))
         if episode in due:
-            estimates.append(_estimate(estimator, task, collector.statistics, trajectories))
+            estimates.append(_estimate(estimator, task, run.statistics, trajectories))
         finished(episode)
-    return estimates, collector.statistics, Dataset.of(trajectories)
+    return estimates, run.statistics, Dataset.of(trajectories)
 
 
 def _estimate(

@@ -6,10 +6,10 @@ import numba
 import numpy as np
 from numba import boolean, float64, int64, types
 
-from revar.model.arrays import Layers, Outcomes
+from revar.model.arrays import Layers, Outcomes, RunStatistics
 from revar.simulation.kernel import Ledger, Log, play_run
 from revar.simulation.world import World
-from revar.strategies.rule import Memory, Path, Question, Revise, Seen
+from revar.strategies.rule import Memory, Path, Question, Revise
 
 
 def _tuple_type(record_class: type, *fields: Any) -> Any:
@@ -27,8 +27,7 @@ _OUTCOMES = _tuple_type(Outcomes, _INTS, _INTS, _FLOATS)
 _MEMORY = _tuple_type(Memory, _FLOAT_CUBE, _FLOATS, _FLOAT_TABLE, _FLOATS, _INT_CUBE)
 REVISE_SIGNATURE = types.void(
     _QUESTION,
-    _OUTCOMES,
-    _tuple_type(Seen, _INT_TABLE, *[_FLOAT_TABLE] * 4, _INTS, _FLOATS),
+    _tuple_type(RunStatistics, _OUTCOMES, _INT_TABLE, *[_FLOAT_TABLE] * 4, _INTS, _FLOATS, _INTS),
     _MEMORY,
     _FLOATS,
     _tuple_type(Path, _INTS, _INTS),

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from revar.compilation import compiled_in_place
-from revar.model.arrays import FloatArray, Outcomes
+from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.strategies.reduced_variance import (
@@ -16,7 +16,7 @@ from revar.strategies.reduced_variance import (
     refresh_deviations,
     upper_deviation,
 )
-from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen
+from revar.strategies.rule import CompiledRule, Memory, Path, Question
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, strategies
 
@@ -62,8 +62,7 @@ class BanditReducedVariance(Strategy):
 @compiled_in_place
 def _refresh_path(
     question: Question,
-    believed: Outcomes,  # noqa: ARG001
-    seen: Seen,
+    statistics: RunStatistics,
     memory: Memory,
     parameters: FloatArray,
     path: Path,
@@ -73,5 +72,5 @@ def _refresh_path(
     for step in range(steps):
         s, a = path.states[step], path.actions[step]
         memory.scores[0, s, a] = question.policy[s, a] * upper_deviation(
-            seen.visits[s, a], seen.reward_squares[s, a], parameters[0]
+            statistics.visits[s, a], statistics.reward_squares[s, a], parameters[0]
         )

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from revar.compilation import compiled
-from revar.model.arrays import FloatArray, IntArray, Outcomes
+from revar.model.arrays import FloatArray, IntArray, RunStatistics
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.validation import checked_count
@@ -20,7 +20,7 @@ from revar.strategies.informed import (
     mix_with_target,
 )
 from revar.strategies.plug_in import plug_in_model
-from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen, refresh_frequencies
+from revar.strategies.rule import CompiledRule, Memory, Path, Question, refresh_frequencies
 from revar.strategies.schedule import is_due
 from revar.strategies.strategy import FOR_SAMPLED, Plan, Strategy, strategies
 from revar.theory.importance_steps import OutcomeModel, ordinary_gradient, ordinary_moments
@@ -153,8 +153,7 @@ def _move(shares: FloatArray, slope: FloatArray, length: float, result: FloatArr
 @compiled
 def _replan(
     question: Question,
-    believed: Outcomes,
-    seen: Seen,
+    statistics: RunStatistics,
     memory: Memory,
     parameters: FloatArray,
     path: Path,  # noqa: ARG001
@@ -162,6 +161,6 @@ def _replan(
     episode: int,
 ) -> None:
     if is_due(parameters[2:], episode):
-        refresh_frequencies(believed, seen.visits, seen.outcome_count)
-        model = plug_in_model(believed, seen)
-        _design(question, model, seen.visits, parameters, memory.scores)
+        refresh_frequencies(statistics)
+        model = plug_in_model(statistics)
+        _design(question, model, statistics.visits, parameters, memory.scores)

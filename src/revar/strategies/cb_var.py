@@ -8,10 +8,10 @@ import numpy as np
 
 from revar.compilation import compiled_in_place, inlined
 from revar.errors import InputError
-from revar.model.arrays import FloatArray, Outcomes
+from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
-from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen, sample_budget
+from revar.strategies.rule import CompiledRule, Memory, Path, Question, sample_budget
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, strategies
 
@@ -64,8 +64,7 @@ def _index(probability: float, visits: int, squares: float, parameters: FloatArr
 @compiled_in_place
 def _refresh_last(
     question: Question,
-    believed: Outcomes,  # noqa: ARG001
-    seen: Seen,
+    statistics: RunStatistics,
     memory: Memory,
     parameters: FloatArray,
     path: Path,
@@ -74,5 +73,5 @@ def _refresh_last(
 ) -> None:
     s, a = path.states[steps - 1], path.actions[steps - 1]
     memory.scores[0, s, a] = _index(
-        question.policy[s, a], seen.visits[s, a], seen.reward_squares[s, a], parameters
+        question.policy[s, a], statistics.visits[s, a], statistics.reward_squares[s, a], parameters
     )

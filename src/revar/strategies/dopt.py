@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from revar.compilation import compiled
-from revar.model.arrays import FloatArray, IntArray, Outcomes
+from revar.model.arrays import FloatArray, IntArray, RunStatistics
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.strategies.informed import (
@@ -18,7 +18,7 @@ from revar.strategies.informed import (
     mix_with_target,
 )
 from revar.strategies.plug_in import plug_in_model
-from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen, refresh_frequencies
+from revar.strategies.rule import CompiledRule, Memory, Path, Question, refresh_frequencies
 from revar.strategies.schedule import is_due
 from revar.strategies.strategy import FOR_SAMPLED, Plan, Strategy, strategies
 from revar.theory.importance_steps import OutcomeModel, doubly_robust_moments
@@ -89,8 +89,7 @@ def _design(
 @compiled
 def _replan(
     question: Question,
-    believed: Outcomes,
-    seen: Seen,
+    statistics: RunStatistics,
     memory: Memory,
     parameters: FloatArray,
     path: Path,  # noqa: ARG001
@@ -98,6 +97,6 @@ def _replan(
     episode: int,
 ) -> None:
     if is_due(parameters[1:], episode):
-        refresh_frequencies(believed, seen.visits, seen.outcome_count)
-        model = plug_in_model(believed, seen)
-        _design(question, model, seen.visits, parameters, memory.scores)
+        refresh_frequencies(statistics)
+        model = plug_in_model(statistics)
+        _design(question, model, statistics.visits, parameters, memory.scores)

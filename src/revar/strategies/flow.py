@@ -8,14 +8,14 @@ import numpy as np
 
 from revar.compilation import compiled
 from revar.errors import InputError
-from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
+from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes, RunStatistics
 from revar.model.reachability import expand
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.strategies.credibility import credible_transitions, doubt, keep_to_policy
 from revar.strategies.flow_costs import estimated_costs
 from revar.strategies.flow_tuning import EARLY, STUDIED, Tuning
-from revar.strategies.rule import CompiledRule, Memory, Path, Question, Seen, refresh_frequencies
+from revar.strategies.rule import CompiledRule, Memory, Path, Question, refresh_frequencies
 from revar.strategies.schedule import growing_times, is_due
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, strategies
@@ -49,14 +49,13 @@ class Flow(Strategy):
         lasts = int(plan_times(episode, self.tuning)[-1]) - episode
         behavior = _without_data(task)
         if episode > 0:
-            believed = observed.outcomes
             if self.known_transitions:
-                believed = task.known_model("flow with known transitions").arrays.outcomes
+                model = task.known_model("flow with known transitions")
+                observed = observed._replace(outcomes=model.arrays.outcomes)
             left = self._episodes_left(task, episode)
             _plan_flow(
                 Question.of(task, observed, episode + left),
-                believed,
-                Seen.of(observed),
+                observed,
                 self.known_transitions,
                 self.tuning,
                 episode,
@@ -101,8 +100,7 @@ def _without_data(task: Task) -> FloatArray:
 @compiled
 def _plan_flow(
     question: Question,
-    believed: Outcomes,
-    seen: Seen,
+    statistics: RunStatistics,
     known_transitions: bool,
     tuning: Tuning,
     episode: int,
@@ -110,9 +108,9 @@ def _plan_flow(
 ) -> None:
     """Overwrite `behavior` [L, S, A] with the plan after `episode` episodes."""
     policy = question.policy
-    start, states = expand(believed, question.initial, policy > 0, question.horizon)
+    start, states = expand(statistics.outcomes, question.initial, policy > 0, question.horizon)
     layers = Layers(start, states)
-    costs = estimated_costs(question, believed, layers, seen, known_transitions, tuning, episode)
+    costs = estimated_costs(question, layers, statistics, known_transitions, tuning, episode)
     for t in range(question.horizon):
         for i in range(start[t], start[t + 1]):
             s = states[i]
@@ -124,10 +122,10 @@ def _plan_flow(
                 behavior[t, s, a] = 0.5 * (policy[s, a] + share)
     left = float(question.episodes - episode)
     ahead = max(1.0, min(left, tuning.look_ahead * episode + 10.0))
-    already = seen.visits.astype(np.float64)
-    ways, prior = believed, 0.0
+    already = statistics.visits.astype(np.float64)
+    ways, prior = statistics.outcomes, 0.0
     if not known_transitions:
-        ways, prior = credible_transitions(believed, seen.visits, policy)
+        ways, prior = credible_transitions(statistics.outcomes, statistics.visits, policy)
     accelerated_sweeps(
         ways,
         question.initial,
@@ -140,13 +138,13 @@ def _plan_flow(
         tuning.settled,
     )
     doubted = doubt(prior)
-    lacking = doubted * _tried_pairs(seen.visits, policy) / tuning.many_visits
+    lacking = doubted * _tried_pairs(statistics.visits, policy) / tuning.many_visits
     if lacking > 1.0:
         gain = _gain(question, ways, layers, costs, already, episode, ahead, behavior)
         doubted *= max(1.0, lacking / gain)
     doubted *= tuning.caution
     if doubted > 0.0:
-        keep_to_policy(behavior, layers, policy, seen.visits, doubted)
+        keep_to_policy(behavior, layers, policy, statistics.visits, doubted)
 
 
 @compiled
@@ -183,8 +181,7 @@ def _gain(
 @compiled
 def _replan(
     question: Question,
-    believed: Outcomes,
-    seen: Seen,
+    statistics: RunStatistics,
     memory: Memory,
     parameters: FloatArray,
     path: Path,  # noqa: ARG001 - as all rules are called
@@ -209,6 +206,6 @@ def _replan(
     )
     known_transitions = parameters[12] != 0.0
     if not known_transitions:
-        refresh_frequencies(believed, seen.visits, seen.outcome_count)
-    _plan_flow(question, believed, seen, known_transitions, tuning, episode, memory.scores)
+        refresh_frequencies(statistics)
+    _plan_flow(question, statistics, known_transitions, tuning, episode, memory.scores)
     memory.taken[:] = 0

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from revar.compilation import compiled
-from revar.model.arrays import FloatArray, Layers, Outcomes
+from revar.model.arrays import FloatArray, Layers, RunStatistics
 from revar.strategies.flow_tuning import Tuning
 from revar.strategies.plug_in import filled_variance, pooled_noise, reward_noise
-from revar.strategies.rule import Question, Seen
+from revar.strategies.rule import Question
 from revar.theory.recursions import backward_values, influence
 
 
@@ -25,9 +25,8 @@ class Worth(NamedTuple):
 @compiled
 def estimated_costs(
     question: Question,
-    believed: Outcomes,
     layers: Layers,
-    seen: Seen,
+    statistics: RunStatistics,
     known_transitions: bool,
     tuning: Tuning,
     episode: int,
@@ -39,14 +38,15 @@ def estimated_costs(
     variances are equal, and then the target policy itself is the optimal behavior.
     """
     policy, discount = question.policy, question.discount
-    values = backward_values(believed, seen.reward_mean, policy, layers, discount)
-    weight, gain = influence(believed, question.initial, policy, values, layers, discount)
+    outcomes = statistics.outcomes
+    values = backward_values(outcomes, statistics.reward_mean, policy, layers, discount)
+    weight, gain = influence(outcomes, question.initial, policy, values, layers, discount)
     by_outcome = not known_transitions
-    pooled = pooled_noise(believed, seen, by_outcome)
+    pooled = pooled_noise(statistics, by_outcome)
     costs = np.zeros(policy.shape)
-    worth = _worth(believed, seen, policy, weight, gain)
+    worth = _worth(statistics, policy, weight, gain)
     if by_outcome:
-        costs = _spread(seen, policy, weight, worth, tuning.likeness)
+        costs = _spread(statistics, policy, weight, worth, tuning.likeness)
     typical = 0.0
     mass = 0.0
     for s in range(policy.shape[0]):
@@ -54,9 +54,9 @@ def estimated_costs(
             if weight[s, a] == 0.0:
                 continue
             costs[s, a] += weight[s, a] ** 2 * filled_variance(
-                believed, seen, by_outcome, s, a, pooled, tuning.prior_visits
+                statistics, by_outcome, s, a, pooled, tuning.prior_visits
             )
-            bonus = tuning.bonus * sqrt(2.0 * log(episode + 1.0) / (seen.visits[s, a] + 1.0))
+            bonus = tuning.bonus * sqrt(2.0 * log(episode + 1.0) / (statistics.visits[s, a] + 1.0))
             costs[s, a] *= (1.0 + bonus) ** 2
             typical += costs[s, a] / weight[s, a]
             mass += weight[s, a]
@@ -65,17 +65,18 @@ def estimated_costs(
     if by_outcome:
         values[:] = 1.0
         values[-1] = 0.0
-        _, future = influence(believed, question.initial, policy, values, layers, discount)
-        novelty = tuning.novelty * _novelty(believed, seen)
-        _add_unseen(believed, seen, policy, weight, worth, future, typical / mass, novelty, costs)
+        _, future = influence(outcomes, question.initial, policy, values, layers, discount)
+        novelty = tuning.novelty * _novelty(statistics)
+        _add_unseen(statistics, policy, weight, worth, future, typical / mass, novelty, costs)
     return costs
 
 
 @compiled
 def _worth(
-    believed: Outcomes, seen: Seen, policy: FloatArray, weight: FloatArray, gain: FloatArray
+    statistics: RunStatistics, policy: FloatArray, weight: FloatArray, gain: FloatArray
 ) -> Worth:
     states, actions = policy.shape
+    row_start = statistics.outcomes.row_start
     mean = np.zeros((states, actions))
     square = np.zeros((states, actions))
     state_mean = np.zeros(states)
@@ -83,13 +84,13 @@ def _worth(
     for s in range(states):
         visits = 0
         for a in range(actions):
-            count = seen.visits[s, a]
+            count = statistics.visits[s, a]
             if count == 0:
                 continue
             p = s * actions + a
-            for o in range(believed.row_start[p], believed.row_start[p + 1]):
-                share = seen.outcome_count[o] / count
-                worth = weight[s, a] * seen.outcome_reward_mean[o] + gain[o]
+            for o in range(row_start[p], row_start[p + 1]):
+                share = statistics.outcome_count[o] / count
+                worth = weight[s, a] * statistics.outcome_reward_mean[o] + gain[o]
                 mean[s, a] += share * worth
                 square[s, a] += share * worth * worth
             if policy[s, a] > 0.0:
@@ -103,7 +104,7 @@ def _worth(
 
 @compiled
 def _spread(
-    seen: Seen, policy: FloatArray, weight: FloatArray, worth: Worth, likeness: float
+    statistics: RunStatistics, policy: FloatArray, weight: FloatArray, worth: Worth, likeness: float
 ) -> FloatArray:
     """The variance of what an outcome is worth, [S, A].
 
@@ -118,7 +119,7 @@ def _spread(
     for s in range(policy.shape[0]):
         everywhere = max(0.0, worth.state_square[s] - worth.state_mean[s] ** 2)
         for a in range(policy.shape[1]):
-            count = seen.visits[s, a]
+            count = statistics.visits[s, a]
             if weight[s, a] > 0.0 and count > 1:
                 own = max(0.0, worth.square[s, a] - worth.mean[s, a] ** 2)
                 spread[s, a] = own * count / (count - 1)
@@ -128,7 +129,7 @@ def _spread(
     share = min(1.0, shown / possible) if possible > 0.0 else 0.0
     for s in range(policy.shape[0]):
         for a in range(policy.shape[1]):
-            count = seen.visits[s, a]
+            count = statistics.visits[s, a]
             if usual[s, a] > 0.0:
                 filled = count * spread[s, a] + likeness * share * usual[s, a]
                 spread[s, a] = filled / (count + likeness)
@@ -136,20 +137,20 @@ def _spread(
 
 
 @compiled
-def _novelty(believed: Outcomes, seen: Seen) -> float:
+def _novelty(statistics: RunStatistics) -> float:
     """How often a visit shows an outcome that is new for its pair: about this / visits.
 
     The concentration of Chinese restaurants: of T visits about 1 + novelty * log(T) showed
     something new. One more of each is taken to have been seen, so that there is a first guess.
     """
-    states, actions = seen.visits.shape
+    states, actions = statistics.visits.shape
     new = 1.0
     chances = 1.0
     for s in range(states):
         for a in range(actions):
-            count = seen.visits[s, a]
+            count = statistics.visits[s, a]
             if count > 1:
-                _, free = reward_noise(believed, seen, True, s, a)
+                _, free = reward_noise(statistics, True, s, a)
                 new += count - free - 1
                 chances += log(float(count))
     return new / chances
@@ -157,8 +158,7 @@ def _novelty(believed: Outcomes, seen: Seen) -> float:
 
 @compiled
 def _add_unseen(
-    believed: Outcomes,
-    seen: Seen,
+    statistics: RunStatistics,
     policy: FloatArray,
     weight: FloatArray,
     worth: Worth,
@@ -174,17 +174,18 @@ def _add_unseen(
     what follows as much as is typical.
     """
     states, actions = policy.shape
+    row_start = statistics.outcomes.row_start
     for s in range(states):
         for a in range(actions):
-            if weight[s, a] == 0.0 or seen.visits[s, a] == 0:
+            if weight[s, a] == 0.0 or statistics.visits[s, a] == 0:
                 continue
             p = s * actions + a
             reach = 0.0
-            for o in range(believed.row_start[p], believed.row_start[p + 1]):
+            for o in range(row_start[p], row_start[p + 1]):
                 reach = max(reach, future[o])
             own = worth.mean[s, a]
             share = policy[s, a]
             cross = 2.0 * share * own * worth.state_mean[s]
             apart = share**2 * worth.state_square[s] - cross + own * own
-            chance = novelty / (seen.visits[s, a] + novelty)
+            chance = novelty / (statistics.visits[s, a] + novelty)
             costs[s, a] += chance * max(typical * reach**2, apart)

@@ -17,7 +17,7 @@ from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.validation import checked_count
 from revar.strategies.plug_in import plug_in_model
-from revar.strategies.rule import CompiledRule, Memory, Question, Revise, Seen
+from revar.strategies.rule import CompiledRule, Memory, Question, Revise
 from revar.strategies.schedule import growing_times
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan
@@ -63,9 +63,8 @@ def informed_by_data(
     episode = int(observed.initial_count.sum())
     behavior = _target(task, tables)
     if episode >= first_plan:
-        seen = Seen.of(observed)
-        model = plug_in_model(observed.outcomes, seen)
-        design(Question.of(task, observed, episode), model, seen.visits, parameters, behavior)
+        model = plug_in_model(observed)
+        design(Question.of(task, observed, episode), model, observed.visits, parameters, behavior)
     lasts = int(_times(episode, first_plan)[-1]) - episode
     return Plan(behavior, Selection.SAMPLE, lasts=lasts)
 

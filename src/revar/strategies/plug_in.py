@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from revar.compilation import compiled
-from revar.model.arrays import FloatArray, Outcomes
-from revar.strategies.rule import Seen
+from revar.model.arrays import FloatArray, RunStatistics
 from revar.theory.importance_steps import OutcomeModel
 
 # Below so many visits the pooled reward variance fills in.
@@ -27,23 +26,24 @@ class PooledNoise(NamedTuple):
 
 @compiled
 def reward_noise(
-    believed: Outcomes, seen: Seen, by_outcome: bool, state: int, action: int
+    statistics: RunStatistics, by_outcome: bool, state: int, action: int
 ) -> tuple[float, int]:
     """A pair's sum of squares of rewards, and how many visits it tells of.
 
     By outcome, it is about the mean of each outcome: where the reward is a function of the outcome
     nothing is left, not even what rounding leaves.
     """
-    squares = seen.reward_squares[state, action]
-    count = int(seen.visits[state, action])
+    squares = statistics.reward_squares[state, action]
+    count = int(statistics.visits[state, action])
     if not by_outcome or count == 0:
         return squares, max(0, count - 1)
-    p = state * seen.visits.shape[1] + action
+    row_start = statistics.outcomes.row_start
+    p = state * statistics.visits.shape[1] + action
     left = squares
-    for o in range(believed.row_start[p], believed.row_start[p + 1]):
-        if seen.outcome_count[o] > 0:
-            apart = seen.outcome_reward_mean[o] - seen.reward_mean[state, action]
-            left -= seen.outcome_count[o] * apart * apart
+    for o in range(row_start[p], row_start[p + 1]):
+        if statistics.outcome_count[o] > 0:
+            apart = statistics.outcome_reward_mean[o] - statistics.reward_mean[state, action]
+            left -= statistics.outcome_count[o] * apart * apart
             count -= 1
     return (left if left > ROUNDING * squares else 0.0), count
 
@@ -63,25 +63,25 @@ def rare_size(squares: float, quartics: float, count: int) -> float:
 
 
 @compiled
-def pooled_noise(believed: Outcomes, seen: Seen, by_outcome: bool) -> PooledNoise:
+def pooled_noise(statistics: RunStatistics, by_outcome: bool) -> PooledNoise:
     """The noise within pairs; before there is any, the mean square reward."""
     freedom = 0
     squares = 0.0
     rare = 0.0
     visits = 0
     moments = 0.0
-    for s in range(seen.visits.shape[0]):
-        for a in range(seen.visits.shape[1]):
-            count = seen.visits[s, a]
+    for s in range(statistics.visits.shape[0]):
+        for a in range(statistics.visits.shape[1]):
+            count = statistics.visits[s, a]
             if count > 0:
-                noise, free = reward_noise(believed, seen, by_outcome, s, a)
+                noise, free = reward_noise(statistics, by_outcome, s, a)
                 freedom += free
                 squares += noise
                 rare += noise * rare_size(
-                    seen.reward_squares[s, a], seen.reward_quartics[s, a], count
+                    statistics.reward_squares[s, a], statistics.reward_quartics[s, a], count
                 )
                 visits += count
-                moments += count * seen.reward_mean[s, a] ** 2
+                moments += count * statistics.reward_mean[s, a] ** 2
     if freedom == 0:
         return PooledNoise(moments / visits, 0.0)
     return PooledNoise(squares / freedom, rare / squares if squares > 0.0 else 0.0)
@@ -89,8 +89,7 @@ def pooled_noise(believed: Outcomes, seen: Seen, by_outcome: bool) -> PooledNois
 
 @compiled
 def filled_variance(
-    believed: Outcomes,
-    seen: Seen,
+    statistics: RunStatistics,
     by_outcome: bool,
     state: int,
     action: int,
@@ -103,13 +102,15 @@ def filled_variance(
     PRIOR_RARE rare rewards, of the size that the pair's own rewards suggest, or those of all pairs
     where its own were equal so far.
     """
-    squares, free = reward_noise(believed, seen, by_outcome, state, action)
+    squares, free = reward_noise(statistics, by_outcome, state, action)
     filled = prior_visits - 1.0
     rare = pooled.rare
     if squares > 0.0:
         filled = max(0.0, filled - free)
-        total = seen.reward_squares[state, action]
-        rare = rare_size(total, seen.reward_quartics[state, action], seen.visits[state, action])
+        total = statistics.reward_squares[state, action]
+        rare = rare_size(
+            total, statistics.reward_quartics[state, action], statistics.visits[state, action]
+        )
         rare *= squares / total
     if pooled.variance > 0.0:
         filled = max(filled, PRIOR_RARE * rare / pooled.variance)
@@ -117,20 +118,21 @@ def filled_variance(
 
 
 @compiled
-def plug_in_model(believed: Outcomes, seen: Seen) -> OutcomeModel:
+def plug_in_model(statistics: RunStatistics) -> OutcomeModel:
     """Frequencies and estimated moments in the place of what is true.
 
     Statistics hold the reward's spread by pair and its mean by outcome. What the means of a
     pair's outcomes do not explain is taken to be the noise of each of them.
     """
-    states, actions = seen.visits.shape
-    pooled = pooled_noise(believed, seen, True)
-    variance: FloatArray = np.zeros(believed.probability.size)
+    states, actions = statistics.visits.shape
+    row_start = statistics.outcomes.row_start
+    pooled = pooled_noise(statistics, True)
+    variance: FloatArray = np.zeros(statistics.outcomes.probability.size)
     for s in range(states):
         for a in range(actions):
-            if seen.visits[s, a] > 0:
+            if statistics.visits[s, a] > 0:
                 p = s * actions + a
-                noise = filled_variance(believed, seen, True, s, a, pooled, PRIOR_VISITS)
-                for o in range(believed.row_start[p], believed.row_start[p + 1]):
+                noise = filled_variance(statistics, True, s, a, pooled, PRIOR_VISITS)
+                for o in range(row_start[p], row_start[p + 1]):
                     variance[o] = noise
-    return OutcomeModel(believed, seen.outcome_reward_mean, variance)
+    return OutcomeModel(statistics.outcomes, statistics.outcome_reward_mean, variance)

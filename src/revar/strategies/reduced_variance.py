@@ -8,7 +8,7 @@ import numpy as np
 
 from revar.compilation import compiled_in_place, inlined
 from revar.errors import InputError
-from revar.model.arrays import FloatArray, IntArray, Outcomes
+from revar.model.arrays import FloatArray, IntArray, RunStatistics
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.validation import checked_count
@@ -17,7 +17,6 @@ from revar.strategies.rule import (
     Memory,
     Path,
     Question,
-    Seen,
     refresh_frequencies,
     sample_budget,
 )
@@ -78,9 +77,9 @@ class ReducedVariance(Strategy):
     def _remember(self, task: Task, statistics: VisitStatistics) -> Memory:
         """Scores, normalizers and upper deviations that follow from the statistics."""
         observed = statistics.observed(task.states)
-        believed = observed.outcomes
+        outcomes = observed.outcomes
         if self.known_transitions:
-            believed = task.known_model("revar with known transitions").arrays.outcomes
+            outcomes = task.known_model("revar with known transitions").arrays.outcomes
         memory = Memory.of(
             np.zeros((1, task.states, task.actions)),
             normalizers=np.zeros(task.states + 1),
@@ -90,7 +89,7 @@ class ReducedVariance(Strategy):
             observed.visits, observed.reward_squares, self._bonus(task), memory.deviation
         )
         proportion_sweeps(
-            believed,
+            outcomes,
             memory.deviation,
             task.policy,
             task.discount,
@@ -150,8 +149,7 @@ def refresh_deviations(
 @compiled_in_place
 def replan(
     question: Question,
-    believed: Outcomes,
-    seen: Seen,
+    statistics: RunStatistics,
     memory: Memory,
     parameters: FloatArray,
     path: Path,
@@ -162,8 +160,13 @@ def replan(
     bonus, every, by_path, known = parameters
     policy, discount = question.policy, question.discount
     scores, normalizers, deviation, spare, _ = memory
-    row_start, _, probability = believed
-    visits, squares, outcome_count = seen.visits, seen.reward_squares, seen.outcome_count
+    outcomes = statistics.outcomes
+    row_start, _, probability = outcomes
+    visits, squares, outcome_count = (
+        statistics.visits,
+        statistics.reward_squares,
+        statistics.outcome_count,
+    )
     states, actions = path
     if by_path:
         for step in range(steps - 1, -1, -1):
@@ -180,7 +183,7 @@ def replan(
                         probability[o] = outcome_count[o] / count
             # On a tree nothing else below this state has changed.
             scores[0, s, a] = proportion_score(
-                believed, deviation, policy, normalizers, discount, s, a
+                outcomes, deviation, policy, normalizers, discount, s, a
             )
             total = 0.0
             for i in range(policy.shape[1]):
@@ -189,7 +192,7 @@ def replan(
     elif episode % int(every) == 0:
         refresh_deviations(visits, squares, bonus, deviation)
         if not known:
-            refresh_frequencies(believed, visits, outcome_count)
+            refresh_frequencies(statistics)
         proportion_sweeps(
-            believed, deviation, policy, discount, question.horizon, scores[0], normalizers, spare
+            outcomes, deviation, policy, discount, question.horizon, scores[0], normalizers, spare
         )

@@ -13,8 +13,7 @@ import numpy as np
 
 from revar.compilation import compiled_in_place
 from revar.errors import InputError
-from revar.model.arrays import FloatArray, IntArray, Outcomes
-from revar.model.observed import Observed
+from revar.model.arrays import FloatArray, IntArray, RunStatistics
 from revar.model.task import Task
 
 
@@ -28,37 +27,12 @@ class Question(NamedTuple):
     episodes: int
 
     @classmethod
-    def of(cls, task: Task, observed: Observed, episodes: int) -> "Question":
+    def of(cls, task: Task, observed: RunStatistics, episodes: int) -> "Question":
         """The task's question; an unknown first state is taken to be as it was so far."""
         initial = task.initial
         if initial is None:
             initial = observed.initial_count / observed.initial_count.sum()
         return cls(task.policy, initial, task.horizon, task.discount, episodes)
-
-
-class Seen(NamedTuple):
-    """One run's statistics, as `Observed` has them."""
-
-    visits: IntArray  # [S, A]
-    reward_mean: FloatArray  # [S, A]
-    reward_squares: FloatArray  # [S, A]
-    reward_cubes: FloatArray  # [S, A]
-    reward_quartics: FloatArray  # [S, A]
-    outcome_count: IntArray  # [slot]
-    outcome_reward_mean: FloatArray  # [slot]
-
-    @classmethod
-    def of(cls, observed: Observed) -> "Seen":
-        """The same arrays."""
-        return cls(
-            observed.visits,
-            observed.reward_mean,
-            observed.reward_squares,
-            observed.reward_cubes,
-            observed.reward_quartics,
-            observed.outcome_count,
-            observed.outcome_reward_mean,
-        )
 
 
 class Memory(NamedTuple):
@@ -97,15 +71,14 @@ class Path(NamedTuple):
     actions: IntArray  # [L]
 
 
-# (question, believed, seen, memory, parameters, path, steps taken, episodes finished)
-Revise = Callable[[Question, Outcomes, Seen, Memory, FloatArray, Path, int, int], None]
+# (question, statistics, memory, parameters, path, steps taken, episodes finished)
+Revise = Callable[[Question, RunStatistics, Memory, FloatArray, Path, int, int], None]
 
 
 @compiled_in_place
 def leave(
     question: Question,
-    believed: Outcomes,
-    seen: Seen,
+    statistics: RunStatistics,
     memory: Memory,
     parameters: FloatArray,
     path: Path,
@@ -134,9 +107,10 @@ def sample_budget(task: Task, asker: str) -> int:
 
 
 @compiled_in_place
-def refresh_frequencies(believed: Outcomes, visits: IntArray, outcome_count: IntArray) -> None:
+def refresh_frequencies(statistics: RunStatistics) -> None:
     """P-hat of every pair that has been visited."""
-    row_start, _, probability = believed
+    row_start, _, probability = statistics.outcomes
+    visits, outcome_count = statistics.visits, statistics.outcome_count
     actions = visits.shape[1]
     for s in range(visits.shape[0]):
         for a in range(actions):

@@ -5,6 +5,7 @@ there is something to decide.
 """
 
 from enum import IntEnum
+from typing import Protocol
 
 import numpy as np
 
@@ -23,6 +24,13 @@ class Selection(IntEnum):
     LARGEST = 2  # an index: the largest score
     FOLLOW = 3  # shares to be matched step by step: the largest score * (n + 1) - taken
     MATCH = 4  # shares to be matched by all visits of the state: the largest score - T(s,a)/T(s)
+
+
+class UniformDraws(Protocol):
+    """A source of random numbers, such as NumPy's `Generator`."""
+
+    def random(self) -> float:
+        """The next number, uniform between 0 and 1."""
 
 
 # Plans of these kinds draw an action from their scores, at least the first time in a state.
@@ -168,7 +176,7 @@ def choose(
     policy: FloatArray,
     visits: IntArray,
     taken: IntArray,
-    rng: np.random.Generator,
+    rng: UniformDraws,
 ) -> tuple[int, float]:
     """The action in `state` by scores[table], and its propensity: NaN unless it was sampled.
 

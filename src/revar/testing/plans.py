@@ -9,8 +9,7 @@ from revar.model.reachability import reachable_layers
 from revar.model.statistics import VisitStatistics
 from revar.model.trajectory import ENDED
 from revar.problems import Problem
-from revar.simulation.collector import Collector
-from revar.simulation.plain import play_episode
+from revar.simulation.plain import PlainRun, play_episode
 from revar.simulation.simulate import simulate
 from revar.simulation.world import World
 from revar.strategies.selection import Selection
@@ -25,8 +24,8 @@ EPISODES = 24
 WITHIN_TARGET = (Selection.SAMPLE, Selection.TRACK, Selection.LARGEST)
 
 
-class Witness(Collector):
-    """A collector that remembers which actions were asked for, and by which plan."""
+class Witness(PlainRun):
+    """A run that remembers which actions were asked for, and by which plan."""
 
     def __init__(self, strategy: Strategy, problem: Problem, seed: int = 0) -> None:
         task = shown_to(strategy, task_of(problem, EPISODES))
@@ -34,11 +33,11 @@ class Witness(Collector):
         super().__init__(strategy, task, statistics, np.random.default_rng(seed))
         self.asked: list[tuple[int, int, float, Plan]] = []  # state, action, propensity, plan
 
-    def act(self, state: int) -> tuple[int, float]:
-        """As a collector does."""
-        action, propensity = super().act(state)
-        if self.standing is not None:
-            self.asked.append((state, action, propensity, self.standing.plan))
+    def act(self, step: int, state: int) -> tuple[int, float]:
+        """As any run does."""
+        action, propensity = super().act(step, state)
+        if self.plan_in_force is not None:
+            self.asked.append((state, action, propensity, self.plan_in_force.plan))
         return action, propensity
 
 
@@ -55,7 +54,7 @@ def check_plans_are_valid(factory: Factory) -> None:
         for episode in range(EPISODES):
             plan = strategy.plan(witness.task, witness.statistics)
             _expect_valid(plan, problem, f"the plan of {strategy!r} after {episode} episodes")
-            play_episode(witness, world, problem.mdp.horizon)
+            play_episode(witness, world)
 
 
 @contract
@@ -70,7 +69,7 @@ def check_asks_only_for_what_counts(factory: Factory) -> None:
         witness = Witness(strategy, problem)
         world = World.of(problem.mdp)
         for _ in range(EPISODES):
-            play_episode(witness, world, problem.mdp.horizon)
+            play_episode(witness, world)
         shares = np.zeros(problem.policy.shape, dtype=bool)
         for state, action, propensity, plan in witness.asked:
             pair = f"state {state}, action {action} of {problem.name}"
@@ -101,21 +100,20 @@ def check_bad_rewards_are_refused(factory: Factory) -> None:
         witness = Witness(strategy, problem)
         world = World.of(problem.mdp)
         for _ in range(3):
-            play_episode(witness, world, problem.mdp.horizon)
+            play_episode(witness, world)
         state = int(np.flatnonzero(problem.mdp.initial)[0])
-        witness.begin(state)
-        action, _ = witness.act(state)
+        action, _ = witness.act(0, state)
+        witness.statistics.start_episode(state)
         before = _snapshot(witness.statistics)
         for reward in (float("nan"), float("inf")):
             with expect_refusal(f"a reward of {reward} under {strategy!r}"):
-                witness.observe(state, action, reward, ENDED)
+                witness.statistics.record_step(state, action, reward, ENDED)
             expect(
                 all(map(identical, before, _snapshot(witness.statistics))),
                 f"a refused reward of {reward} changed the statistics under {strategy!r}",
             )
-        witness.observe(state, action, 1.0, ENDED)
-        witness.end()
-        play_episode(witness, world, problem.mdp.horizon)
+        witness.statistics.record_step(state, action, 1.0, ENDED)
+        play_episode(witness, world)
         expect(
             witness.statistics.episodes == 5,
             f"collection with {strategy!r} does not go on after a refused reward",
@@ -227,17 +225,4 @@ def _expect_valid(plan: Plan, problem: Problem, name: str) -> None:
 
 def _snapshot(statistics: VisitStatistics) -> tuple[Any, ...]:
     observed = statistics.observed(statistics.states)
-    return tuple(
-        np.array(part)
-        for part in (
-            *observed.outcomes,
-            observed.visits,
-            observed.reward_mean,
-            observed.reward_squares,
-            observed.reward_cubes,
-            observed.reward_quartics,
-            observed.outcome_count,
-            observed.outcome_reward_mean,
-            observed.initial_count,
-        )
-    )
+    return tuple(np.array(part) for part in (*observed.outcomes, *observed[1:]))

@@ -16,7 +16,7 @@ import revar
 from revar import EvaluationError, EvaluationResult
 from revar.cluster import start_ray
 from revar.errors import InputError
-from revar.evaluation.workers.post import environment_seed
+from revar.evaluation.workers.worker import environment_seed
 from tests.collection.test_collection import same_data
 from tests.environments.custom import Corridor
 from tests.evaluation.workers.envs import NAME

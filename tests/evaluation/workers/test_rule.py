@@ -9,13 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import revar
-from revar.collection.batches import Batch, Order, SentPlan
+from revar.collection.batches import Batch, BatchRequest, SharedPlan
 from revar.evaluation.interrupts import Interrupt
-from revar.evaluation.workers import staff
-from revar.evaluation.workers.crew import Assignment, Crew, Died
-from revar.evaluation.workers.inline import InlineCrew
-from revar.evaluation.workers.post import Post, environment_seed
-from revar.evaluation.workers.rule import AHEAD, SHARE, BatchRule, default_batch
+from revar.evaluation.workers.pool import (
+    AHEAD,
+    SHARE,
+    Died,
+    InlinePool,
+    PoolSettings,
+    WorkerPool,
+    default_batch,
+)
+from revar.evaluation.workers.worker import WorkerSetup, environment_seed
 from tests.collection.test_collection import same_data
 from tests.environments.custom import Corridor
 
@@ -23,17 +28,17 @@ from tests.environments.custom import Corridor
 @given(
     workers=st.integers(1, 1000),
     longest=st.integers(1, 500),
-    joined=st.integers(0, 10**6),
+    added=st.integers(0, 10**6),
     left=st.integers(1, 10**6),
 )
-def test_batches_under_way_are_a_share_of_what_is_joined(
-    workers: int, longest: int, joined: int, left: int
+def test_batches_under_way_are_a_share_of_what_is_added(
+    workers: int, longest: int, added: int, left: int
 ) -> None:
-    rule = BatchRule(workers, longest)
-    length = rule.length(joined, left, None)
+    rule = PoolSettings("inline", None, workers, longest)
+    length = rule.length(added, left, None)
     assert 1 <= length <= min(longest, left)
-    assert length == 1 or rule.ahead * length <= SHARE * joined
-    assert rule.length(joined, left, 0) == 1
+    assert length == 1 or rule.ahead * length <= SHARE * added
+    assert rule.length(added, left, 0) == 1
 
 
 def test_the_default_follows_from_the_budget() -> None:
@@ -49,21 +54,21 @@ def test_every_episode_has_a_seed_of_its_own() -> None:
 
 
 class Late:
-    """As many slots as there are workers, from which batches come back in any order."""
+    """As many slots as there are workers, from which batches come back in any request."""
 
-    def __init__(self, inner: InlineCrew, workers: int, seed: int) -> None:
+    def __init__(self, inner: InlinePool, workers: int, seed: int) -> None:
         self.inner, self.workers = inner, workers
         self.rng = np.random.default_rng(seed)
         self.held: list[Batch | Died] = []
-        self.orders: list[tuple[Order, SentPlan]] = []
+        self.requests: list[tuple[BatchRequest, SharedPlan]] = []
 
     @property
     def idle(self) -> int:
         return self.workers - len(self.held)
 
-    def give(self, order: Order, plan: SentPlan) -> None:
-        self.orders.append((order, plan))
-        self.inner.give(order, plan)
+    def give(self, request: BatchRequest, plan: SharedPlan) -> None:
+        self.requests.append((request, plan))
+        self.inner.give(request, plan)
         self.held += self.inner.wait(0)
 
     def wait(self, seconds: float) -> list[Batch | Died]:
@@ -76,12 +81,12 @@ class Late:
 def late_run(monkeypatch: pytest.MonkeyPatch, seed: int, **options: Any) -> tuple[Any, Late]:
     made: list[Late] = []
 
-    def crew(self: staff.Staff, assignment: Assignment, interrupt: Interrupt) -> Crew:
-        made.append(Late(InlineCrew(assignment, interrupt), self.rule.workers, seed))
+    def start(self: PoolSettings, setup: WorkerSetup, interrupt: Interrupt) -> WorkerPool:
+        made.append(Late(InlinePool(setup, interrupt), self.workers, seed))
         return made[0]
 
     with monkeypatch.context() as patch:
-        patch.setattr(staff.Staff, "_crew", crew)
+        patch.setattr(PoolSettings, "start", start)
         return revar.evaluate(Corridor, "uniform", horizon=9, seed=1, **options), made[0]
 
 
@@ -92,28 +97,30 @@ def test_the_order_in_which_batches_come_back_changes_nothing(
     options: dict[str, Any] = {"strategy": strategy, "episodes": 250, "workers": 4, "batch": 8}
     plain = revar.evaluate(Corridor, "uniform", horizon=9, seed=1, engine="inline", **options)
     for shuffle in (0, 1):
-        late, crew = late_run(monkeypatch, shuffle, **options)
-        assert [order.batch for order, _ in crew.orders] == list(range(len(crew.orders)))
+        late, pool = late_run(monkeypatch, shuffle, **options)
+        assert [request.number for request, _ in pool.requests] == list(range(len(pool.requests)))
         assert same_data(late.dataset, plain.dataset)
         assert (late.value, late.standard_error) == (plain.value, plain.standard_error)
         assert late.looks == plain.looks
 
 
-def test_an_order_knows_exactly_the_batches_it_should(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_knows_exactly_the_batches_it_should(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batch j is told of the visits of batches 0 to j - ahead, and of no others."""
-    result, crew = late_run(monkeypatch, 3, episodes=300, workers=3, batch=8)
+    result, pool = late_run(monkeypatch, 3, episodes=300, workers=3, batch=8)
     steps = np.diff(result.dataset.start)
     ahead = AHEAD * 3
-    counts = [order.count for order, _ in crew.orders]
+    counts = [request.count for request, _ in pool.requests]
     assert sum(counts) == 300
     assert max(counts) == 8
     first = np.concatenate([[0], np.cumsum(counts)])
-    for (order, plan), batch in zip(crew.orders, range(len(counts)), strict=True):
-        assert order.first == first[batch]
-        joined = int(first[max(0, batch + 1 - ahead)])
-        assert plan.visits.sum() + order.visits.sum() == steps[:joined].sum()
-        assert order.count == BatchRule(3, 8).length(joined, 300 - order.first, None)
-    versions = [plan.version for _, plan in crew.orders]
+    for (request, plan), batch in zip(pool.requests, range(len(counts)), strict=True):
+        assert request.first == first[batch]
+        added = int(first[max(0, batch + 1 - ahead)])
+        assert plan.visits.sum() + request.visits.sum() == steps[:added].sum()
+        assert request.count == PoolSettings("inline", None, 3, 8).length(
+            added, 300 - request.first, None
+        )
+    versions = [plan.version for _, plan in pool.requests]
     assert versions == sorted(versions)
     assert len(set(versions)) < len(versions) / 3  # a plan serves several batches
 
@@ -132,26 +139,28 @@ def test_without_plans_that_learn_workers_and_batches_change_no_episode() -> Non
             batch=batch,
             engine="inline",
         )
-        for workers, batch in ((1, 1), (3, 1), (8, 64))
+        for workers, batch in ((2, 1), (3, 1), (8, 64))
     ]
     assert all(same_data(run.dataset, runs[0].dataset) for run in runs)
     assert all(run.value == pytest.approx(runs[0].value, rel=1e-12) for run in runs)
 
 
-def test_a_plan_is_taken_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken: list[int] = []
-    follow = Post.follow
+def test_a_plan_serves_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, pool = late_run(monkeypatch, 0, episodes=300, workers=4, batch=4)
+    plans = {id(plan): plan.version for _, plan in pool.requests}
+    assert sorted(plans.values()) == list(range(len(plans)))  # each is made once
+    assert 3 < len(plans) < 20 < len(pool.requests)
 
-    def counted(post: Post, plan: SentPlan) -> None:
-        taken.append(plan.version)
-        follow(post, plan)
 
-    monkeypatch.setattr(Post, "follow", counted)
-    revar.evaluate(
-        Corridor, "uniform", episodes=300, horizon=9, seed=1, workers=4, batch=4, engine="inline"
+@pytest.mark.parametrize("engine", ["processes", "inline"])
+def test_one_worker_is_the_serial_run(engine: str) -> None:
+    serial = revar.evaluate(Corridor, "uniform", episodes=60, horizon=9, seed=1)
+    single = revar.evaluate(
+        Corridor, "uniform", episodes=60, horizon=9, seed=1, workers=1, engine=engine
     )
-    assert taken == list(range(len(taken)))
-    assert 3 < len(taken) < 20
+    assert same_data(single.dataset, serial.dataset)
+    assert (single.value, single.standard_error) == (serial.value, serial.standard_error)
+    assert single.conditions == serial.conditions
 
 
 def test_the_value_is_right_and_its_error_honest() -> None:
@@ -188,12 +197,12 @@ def test_prior_data_and_half_width() -> None:
     assert result.half_width <= 0.05
 
 
-def test_an_order_can_be_told_apart_from_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Played again elsewhere, with the same plan, an order gives the same batch."""
-    _, crew = late_run(monkeypatch, 0, episodes=60, workers=2, batch=4)
-    order, plan = crew.orders[-1]
-    crew.inner._post.follow(plan)
-    one = crew.inner._post.play(order)
-    crew.inner._post.play(replace(order, first=order.first + 1000))
-    other = crew.inner._post.play(order)
+def test_a_request_can_be_told_apart_from_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Played again elsewhere, with the same plan, a request gives the same batch."""
+    _, pool = late_run(monkeypatch, 0, episodes=60, workers=2, batch=4)
+    request, plan = pool.requests[-1]
+    pool.inner._worker.plan = plan
+    one = pool.inner._worker.play(request)
+    pool.inner._worker.play(replace(request, first=request.first + 1000))
+    other = pool.inner._worker.play(request)
     assert same_data(one.episodes, other.episodes)

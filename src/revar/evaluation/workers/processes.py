@@ -1,4 +1,4 @@
-"""A crew of processes of this machine, with nothing but the standard library."""
+"""A worker pool of processes of this machine, with nothing but the standard library."""
 
 import contextlib
 import multiprocessing
@@ -17,36 +17,36 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from revar.collection.batches import Batch, Order, SentPlan
+from revar.collection.batches import Batch, BatchRequest, SharedPlan
 from revar.errors import InputError
-from revar.evaluation.workers.crew import Assignment, Died
-from revar.evaluation.workers.post import Post
+from revar.evaluation.workers.pool import Died
+from revar.evaluation.workers.worker import Worker, WorkerSetup
 
 # Between asking a worker to end and ending it: time to close a simulator.
 GRACE_SECONDS = 0.5
 
 
 @dataclass
-class _Worker:
+class _WorkerProcess:
     process: BaseProcess
     pipe: "Connection[Any, Any]"
     ready: bool = False
-    order: Order | None = None  # in hand
-    version: int = -1  # of the plan that it has
+    request: BatchRequest | None = None  # in hand
+    plan_version: int = -1  # of the plan that it has
 
 
-class ProcessCrew:
+class ProcessPool:
     """One process a worker, joined to this one by a pipe."""
 
-    def __init__(self, assignment: Assignment, workers: int) -> None:
-        self._assignment = _checked(assignment)
+    def __init__(self, setup: WorkerSetup, workers: int) -> None:
+        self._setup = _encode(setup)
         # Not by forking this process, which may have threads. A server that has loaded the library
         # once forks workers in milliseconds; where there is none every worker loads it.
         method = "spawn" if sys.platform == "win32" else "forkserver"
         self._context: Any = multiprocessing.get_context(method)
         if method == "forkserver":
             self._context.set_forkserver_preload([__name__])
-        self._workers: list[_Worker] = []
+        self._workers: list[_WorkerProcess] = []
         try:
             for _ in range(workers):
                 self._workers.append(self._started())
@@ -56,17 +56,17 @@ class ProcessCrew:
 
     @property
     def idle(self) -> int:
-        """Workers that are ready and have no order."""
-        return sum(worker.ready and worker.order is None for worker in self._workers)
+        """Workers that are ready and have no request."""
+        return sum(worker.ready and worker.request is None for worker in self._workers)
 
-    def give(self, order: Order, plan: SentPlan) -> None:
+    def give(self, request: BatchRequest, plan: SharedPlan) -> None:
         """To the first idle worker."""
-        worker = next(worker for worker in self._workers if worker.ready and worker.order is None)
-        worker.order = order
+        worker = next(worker for worker in self._workers if worker.ready and worker.request is None)
+        worker.request = request
         # A worker that has ended is noticed by `wait`.
         with contextlib.suppress(OSError):
-            worker.pipe.send((order, None if worker.version == plan.version else plan))
-        worker.version = plan.version
+            worker.pipe.send((request, None if worker.plan_version == plan.version else plan))
+        worker.plan_version = plan.version
 
     def wait(self, seconds: float) -> list[Batch | Died]:
         """What workers have sent; those that ended are replaced."""
@@ -85,14 +85,14 @@ class ProcessCrew:
             worker.ready = True
             if message is not None:
                 reports.append(message)
-                worker.order = None
+                worker.request = None
         return reports
 
     def close(self) -> None:
         """End all workers: by closing the pipe, by asking, and then without asking."""
         for worker in self._workers:
             worker.pipe.close()
-            if worker.order is not None or not worker.ready:
+            if worker.request is not None or not worker.ready:
                 worker.process.terminate()
         until = time.monotonic() + GRACE_SECONDS
         for worker in self._workers:
@@ -104,17 +104,17 @@ class ProcessCrew:
             worker.process.close()
         self._workers = []
 
-    def _started(self) -> _Worker:
+    def _started(self) -> _WorkerProcess:
         here, there = self._context.Pipe()
         process = self._context.Process(
             target=work,
-            args=(self._assignment, there, str(Path.cwd()), sys.path, dict(os.environ)),
+            args=(self._setup, there, str(Path.cwd()), sys.path, dict(os.environ)),
             name="revar worker",
         )
         with _interrupts_held_back():
             process.start()
         there.close()
-        return _Worker(process, here)
+        return _WorkerProcess(process, here)
 
     def _replaced(self, place: int) -> list[Died]:
         worker = self._workers[place]
@@ -128,7 +128,7 @@ class ProcessCrew:
         worker.pipe.close()
         worker.process.close()
         self._workers[place] = self._started()
-        return [] if worker.order is None else [Died(worker.order, how)]
+        return [] if worker.request is None else [Died(worker.request, how)]
 
 
 def work(
@@ -138,7 +138,7 @@ def work(
     path: list[str],
     environment: dict[str, str],
 ) -> None:
-    """In the worker: play every order that comes, until the pipe is closed."""
+    """In the worker: play every batch that is asked for, until the pipe is closed."""
     # As the other process is now, not as it was when the server began that forks workers.
     os.chdir(folder)
     sys.path[:] = path
@@ -147,24 +147,24 @@ def work(
     signal.signal(signal.SIGTERM, _leave)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _hold_back(signal.SIG_UNBLOCK)
-    post: Post | None = None
+    worker: Worker | None = None
     try:
         try:
-            post = Post(pickle.loads(encoded))
+            worker = Worker(pickle.loads(encoded))
         except Exception as error:
             pipe.send(f"a worker cannot begin: {type(error).__name__}: {error}")
             return
         pipe.send(None)
         while True:
-            order, plan = pipe.recv()
+            request, plan = pipe.recv()
             if plan is not None:
-                post.follow(plan)
-            pipe.send(post.play(order))
+                worker.plan = plan
+            pipe.send(worker.play(request))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass  # nobody is there any more
     finally:
-        if post is not None:
-            post.close()
+        if worker is not None:
+            worker.close()
 
 
 def _end_with_parent() -> None:
@@ -183,17 +183,17 @@ def _leave(number: int, frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def _checked(assignment: Assignment) -> bytes:
-    """The assignment as it is sent, or which part of it cannot be."""
+def _encode(setup: WorkerSetup) -> bytes:
+    """The setup as it is sent, or an error that names the part that cannot be."""
     for name in ("env", "env_options", "policy", "strategy"):
         try:
-            ForkingPickler.dumps(getattr(assignment, name))
+            ForkingPickler.dumps(getattr(setup, name))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise InputError(
                 f"{name} cannot be sent to another process ({error}); define it in a module, "
                 f"or name it as 'module:name'"
             ) from None
-    return bytes(ForkingPickler.dumps(assignment))
+    return bytes(ForkingPickler.dumps(setup))
 
 
 @contextlib.contextmanager

@@ -1,26 +1,26 @@
-"""A crew of Ray actors, on this machine or on a cluster."""
+"""A worker pool of Ray actors, on this machine or on a cluster."""
 
 import pickle
 from typing import Any
 
 from revar.cluster import start_ray
-from revar.collection.batches import Batch, Order, SentPlan
+from revar.collection.batches import Batch, BatchRequest, SharedPlan
 from revar.errors import InputError, require_extra
-from revar.evaluation.workers.crew import Assignment, Died
-from revar.evaluation.workers.post import Post
+from revar.evaluation.workers.pool import Died
+from revar.evaluation.workers.worker import Worker, WorkerSetup
 
 
-class RayCrew:
+class RayPool:
     """One actor a worker, on one core each where there are as many.
 
     A plan is put into Ray's object store once, from where each machine fetches it once.
     """
 
-    def __init__(self, assignment: Assignment, workers: int, address: str | None) -> None:
+    def __init__(self, setup: WorkerSetup, workers: int, address: str | None) -> None:
         self._ray: Any = require_extra("ray", "ray")
         self._started = start_ray(self._ray, address, workers)
         self._free: list[Any] = []
-        self._busy: dict[Any, tuple[Any, Order]] = {}  # by what will hold the batch
+        self._busy: dict[Any, tuple[Any, BatchRequest]] = {}  # by what will hold the batch
         self._plan: tuple[int, Any] = (-1, None)  # the version and where it is stored
         cores = int(self._ray.cluster_resources().get("CPU", 0))
         # Workers beyond the cores would wait for ever; environments that block do not need one.
@@ -28,24 +28,24 @@ class RayCrew:
             num_cpus=1 if cores >= workers else 0, max_restarts=0, scheduling_strategy="SPREAD"
         )(Actor)
         try:
-            self._assignment = self._ray.put(assignment)
+            self._setup = self._ray.put(setup)
         except (TypeError, pickle.PicklingError) as error:
             self.close()
             raise InputError(f"env or policy cannot be sent to a worker: {error}") from error
-        self._free = [self._actor.remote(self._assignment) for _ in range(workers)]
+        self._free = [self._actor.remote(self._setup) for _ in range(workers)]
 
     @property
     def idle(self) -> int:
-        """Actors without an order."""
+        """Actors without a request."""
         return len(self._free)
 
-    def give(self, order: Order, plan: SentPlan) -> None:
+    def give(self, request: BatchRequest, plan: SharedPlan) -> None:
         """To the actor that has been free for longest."""
         if self._plan[0] != plan.version:
             self._plan = plan.version, self._ray.put(plan)
         actor = self._free.pop(0)
         # In a list, so that the actor fetches it only where it needs it.
-        self._busy[actor.play.remote(order, plan.version, [self._plan[1]])] = actor, order
+        self._busy[actor.play.remote(request, plan.version, [self._plan[1]])] = actor, request
 
     def wait(self, seconds: float) -> list[Batch | Died]:
         """Batches that have been played; actors that died are replaced."""
@@ -54,15 +54,15 @@ class RayCrew:
             return reports
         done, _ = self._ray.wait(list(self._busy), num_returns=1, timeout=seconds)
         for place in done:
-            actor, order = self._busy.pop(place)
+            actor, request = self._busy.pop(place)
             try:
                 reports.append(self._ray.get(place))
                 self._free.append(actor)
             except self._ray.exceptions.RayError as error:
                 self._ray.kill(actor)
-                self._free.append(self._actor.remote(self._assignment))
+                self._free.append(self._actor.remote(self._setup))
                 lines = str(error).strip().splitlines() or [type(error).__name__]
-                reports.append(Died(order, " ".join(dict.fromkeys((lines[0], lines[-1])))))
+                reports.append(Died(request, " ".join(dict.fromkeys((lines[0], lines[-1])))))
         return reports
 
     def close(self) -> None:
@@ -74,13 +74,13 @@ class RayCrew:
 
 
 class Actor:
-    """In the worker: a post, and the plan that it has."""
+    """In the worker's process: a worker, and the plan that it has."""
 
-    def __init__(self, assignment: Assignment) -> None:
-        self._post = Post(assignment)
+    def __init__(self, setup: WorkerSetup) -> None:
+        self._worker = Worker(setup)
 
-    def play(self, order: Order, version: int, plan: list[Any]) -> Batch:
-        """The batch of an order, under the plan of that version."""
-        if self._post.version != version:
-            self._post.follow(require_extra("ray", "ray").get(plan[0]))
-        return self._post.play(order)
+    def play(self, request: BatchRequest, version: int, plan: list[Any]) -> Batch:
+        """The batch of a request, under the plan of that version."""
+        if self._worker.plan_version != version:
+            self._worker.plan = require_extra("ray", "ray").get(plan[0])
+        return self._worker.play(request)

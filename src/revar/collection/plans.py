@@ -1,0 +1,165 @@
+"""Planner and follower: which plan is due, and which action a plan asks for. Both are pure.
+
+What changes while a plan is followed is kept in `PlanInForce`, and changes only where an action is
+taken or an episode ends.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from revar.errors import InputError
+from revar.model.arrays import FloatArray, IntArray
+from revar.model.statistics import VisitStatistics
+from revar.model.task import Task
+from revar.model.validation import SUM_TOLERANCE
+from revar.strategies.selection import DRAWN, Selection, UniformDraws, choose
+from revar.strategies.strategy import Plan, Strategy, made_plan
+
+NOTHING_TAKEN: IntArray = np.zeros((0, 0, 0), dtype=np.int64)
+
+
+class Decision(NamedTuple):
+    """An action, its propensity (NaN if it was not sampled), and how many numbers were drawn."""
+
+    action: int
+    propensity: float
+    draws: int
+
+
+class PlanInForce:
+    """A plan while it is followed: actions taken under it, and episodes finished."""
+
+    def __init__(self, plan: Plan, strategy_id: str, covered: frozenset[int] | None = None) -> None:
+        self.plan = plan
+        self.strategy_id = strategy_id
+        self.covered = covered  # the states it was made for; None stands for all
+        self.episodes = 0
+        # By table and state, where shares are followed step by step.
+        self.taken: dict[tuple[int, int], IntArray] = {}  # [1, 1, A]
+        self._last_table = plan.scores.shape[0] - 1
+        self.follows = plan.selection is Selection.FOLLOW
+        self._selection = int(plan.selection)  # numba types a number faster than an enum
+        self._scores: dict[tuple[int, int], FloatArray] = {}  # [1, 1, A], checked
+
+    @property
+    def due(self) -> bool:
+        """Whether it has served as long as it should, so that a new plan is wanted."""
+        return self.plan.lasts is not None and self.episodes >= self.plan.lasts
+
+    def action(
+        self,
+        step: int,
+        state: int,
+        policy: FloatArray,
+        visits: IntArray,
+        rng: UniformDraws,
+        without_data: Callable[[FloatArray], FloatArray] | None = None,
+        *,
+        remember: bool = True,
+    ) -> tuple[int, float]:
+        """The action at that step and state, and its propensity (NaN if it was not sampled).
+
+        `policy` [1, A] and `visits` [1, A] are the state's rows. `without_data` gives the scores
+        [1 or L, 1, A] of a state that the plan does not cover. `remember` False is for a state or
+        a row that may yet turn out to be another.
+        """
+        place = (step if step < self._last_table else self._last_table, state)
+        scores = self._scores.get(place) if remember else None
+        if scores is None:
+            scores = self._scores_at(*place, policy, without_data)
+            if remember:
+                self._scores[place] = scores
+        taken = NOTHING_TAKEN
+        if self.follows:
+            taken = self.taken.get(place, NOTHING_TAKEN)
+            if taken is NOTHING_TAKEN:
+                taken = np.zeros(scores.shape, dtype=np.int64)
+        return choose(
+            self._selection, self.plan.visits_first, scores, 0, 0, policy, visits, taken, rng
+        )
+
+    def take(self, step: int, state: int, action: int) -> None:
+        """Count an action taken at that step and state; only a plan that follows shares asks."""
+        if not self.follows:
+            return
+        place = (step if step < self._last_table else self._last_table, state)
+        taken = self.taken.get(place)
+        if taken is None:
+            taken = np.zeros((1, 1, self.plan.scores.shape[2]), dtype=np.int64)
+            self.taken[place] = taken
+        taken[0, 0, action] += 1
+
+    def _scores_at(
+        self,
+        table: int,
+        state: int,
+        policy: FloatArray,
+        without_data: Callable[[FloatArray], FloatArray] | None,
+    ) -> FloatArray:
+        """A state's scores, checked, [1, 1, A]."""
+        if without_data is None or self.covered is None or state in self.covered:
+            scores = self.plan.scores[table : table + 1, state : state + 1]
+        else:
+            known = without_data(policy)
+            table = min(table, len(known) - 1)
+            scores = known[table : table + 1]
+        if self.plan.selection in DRAWN:
+            total = float(scores.sum())
+            if abs(total - 1.0) > SUM_TOLERANCE:
+                raise InputError(
+                    f"strategy {self.strategy_id!r} gives the actions of state {state} "
+                    f"probabilities that sum to {total:.12g}; they must sum to 1"
+                )
+        elif not policy.any():
+            raise InputError(f"the target policy takes no action in state {state}")
+        return scores
+
+
+class Planner:
+    """What plan is due, and what it is made from. Asking twice changes nothing."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self.strategy = strategy
+        # Remembered, because a plan that is looked at is often put in force next.
+        self._latest: tuple[Task, int, Plan] | None = None
+        self._without_data: dict[tuple[bytes, int | None], FloatArray] = {}
+
+    def plan(
+        self, task: Task, statistics: VisitStatistics, covered: frozenset[int] | None = None
+    ) -> PlanInForce:
+        """The plan that follows from the statistics; nothing has been taken under it yet."""
+        if self._latest is None or not self._is_latest(task, statistics):
+            plan = made_plan(self.strategy, task, statistics)
+            self._latest = task, statistics.recorded, plan
+        return PlanInForce(self._latest[2], self.strategy.id, covered)
+
+    def scores_without_data(
+        self, row: FloatArray, horizon: int, discount: float, episodes: int | None
+    ) -> FloatArray:
+        """What the strategy plans for a single state of which nothing is known, [1 or L, 1, A].
+
+        `row` [1, A] is the target policy in that state.
+        """
+        key = row.tobytes(), episodes
+        scores = self._without_data.get(key)
+        if scores is None:
+            task = Task(row, horizon, discount, episodes=episodes)
+            plan = made_plan(self.strategy, task, VisitStatistics(1, task.actions))
+            scores = plan.scores
+            if plan.selection in DRAWN:
+                total = scores.sum(axis=2, keepdims=True)
+                scores = np.where(total > 0, scores / np.where(total > 0, total, 1.0), row)
+            self._without_data[key] = scores
+        return scores
+
+    def _is_latest(self, task: Task, statistics: VisitStatistics) -> bool:
+        """Whether the plan made last was made of the same."""
+        assert self._latest is not None
+        before, recorded, _ = self._latest
+        return (
+            recorded == statistics.recorded
+            and before.episodes == task.episodes
+            and np.array_equal(before.policy, task.policy)
+        )

@@ -1,0 +1,93 @@
+"""A worker: opens the environment and plays the batches that it is asked for."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revar.collection import Collection
+from revar.collection.batches import Batch, BatchRequest, SharedPlan, pack, prepare
+from revar.environments.bins import Bins
+from revar.environments.observations import observations_of
+from revar.environments.opening import open_environment
+from revar.errors import InputError
+from revar.evaluation.interrupts import Interrupt
+from revar.evaluation.opened import action_count, target_for
+from revar.evaluation.players import Player
+from revar.strategies.strategy import Strategy
+
+SEEDS = 2**31  # every environment takes seeds below
+
+
+@dataclass(frozen=True)
+class WorkerSetup:
+    """All that a worker needs to open its environment and to play."""
+
+    env: Any  # anything that `open_environment` opens
+    env_options: dict[str, Any] | None
+    policy: Any
+    bins: Bins | None
+    strategy: Strategy
+    horizon: int
+    discount: float
+    budget: int  # episodes
+    seed: int
+    prior_episodes: int
+
+
+class Worker:
+    """One environment, and the plan sent last.
+
+    What an episode does follows from its request and the plan alone, never from batches played
+    before: every worker plays the same batch in the same way.
+    """
+
+    def __init__(self, setup: WorkerSetup, interrupt: Interrupt | None = None) -> None:
+        self.env: Any = open_environment(setup.env, setup.env_options)
+        self.plan: SharedPlan | None = None
+        self._seed = setup.seed
+        self._collection = Collection(
+            setup.strategy,
+            horizon=setup.horizon,
+            actions=action_count(self.env),
+            discount=setup.discount,
+            episodes=setup.budget,
+            seed=setup.seed,
+        )
+        self._collection.prior_episodes = setup.prior_episodes
+        self._player = Player(
+            self.env,
+            observations_of(self.env.observation_space, setup.bins),
+            target_for(self.env, setup.policy, setup.bins),
+            setup.seed,
+            interrupt or Interrupt(),
+        )
+
+    @property
+    def plan_version(self) -> int:
+        """Which plan it has; -1 for none."""
+        return -1 if self.plan is None else self.plan.version
+
+    def play(self, request: BatchRequest) -> Batch:
+        """The episodes asked for; where something goes wrong, those before it."""
+        assert self.plan is not None
+        prepare(self._collection, self.plan, request)
+        known = len(self._collection.states)
+        fault = ""
+        try:
+            for number in range(request.first, request.first + request.count):
+                self._player.seed(environment_seed(self._seed, number))
+                self._player.play(self._collection, number, 1)
+        except InputError as error:
+            fault = str(error)
+        return pack(request, self._collection.dataset, known, fault)
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.close()
+
+
+def environment_seed(seed: int, episode: int) -> int:
+    """What the environment is seeded with for an episode; no two of a run have the same."""
+    first = int(np.random.SeedSequence(seed).generate_state(1)[0])
+    return (first + episode) % SEEDS
