@@ -3,6 +3,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import revar
 
 PROGRAM = """
@@ -29,6 +31,7 @@ def standard_error(folder: Path) -> float:
     return float(shown.stdout)
 
 
+@pytest.mark.slow
 def test_an_edit_in_one_file_reaches_what_other_files_compiled_of_it(tmp_path: Path) -> None:
     # The estimator has the recursions of another file compiled into it.
     package = copy_of_the_package(tmp_path)
@@ -41,6 +44,7 @@ def test_an_edit_in_one_file_reaches_what_other_files_compiled_of_it(tmp_path: P
     assert abs(standard_error(tmp_path) / before - 2.0) < 1e-9
 
 
+@pytest.mark.slow
 def test_machine_code_of_older_sources_does_no_harm(tmp_path: Path) -> None:
     """What is kept on disk names types by their classes, which may be gone after an update."""
     package = copy_of_the_package(tmp_path)

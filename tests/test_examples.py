@@ -21,6 +21,7 @@ def test_there_is_one_for_every_kind() -> None:
     assert {path.stem for path in EXAMPLES} >= set(TELLING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_it_runs_without_a_warning(example: Path, tmp_path: Path) -> None:
     done = subprocess.run(

@@ -34,7 +34,7 @@ HEAVY = ("numba", "scipy.stats", "matplotlib", "plotly", "pyarrow", "jinja2", "g
     "arguments",
     [
         ["--help"],
-        ["compare", "--help"],
+        ["simulate", "--help"],
         ["demo", "--help"],
         ["list", "--help"],
         ["report", "--help"],

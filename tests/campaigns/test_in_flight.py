@@ -16,6 +16,7 @@ EPISODES, WORKERS, RUNS = 2000, 16, 3
 WAYS = [in_flight, in_threads]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fly", WAYS, ids=lambda fly: fly.__name__)
 def test_sixteen_in_flight_are_within_a_tenth_of_one_by_one(
     fly: Callable[..., Collection],

@@ -28,6 +28,7 @@ def run(program: str, *arguments: str) -> Any:
 KILLS = 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("storage", ["sqlite", "postgres"])
 def test_nothing_is_lost_or_counted_twice(storage: str, request: pytest.FixtureRequest) -> None:
     address = request.getfixturevalue("postgres_url") if storage == "postgres" else storage

@@ -65,6 +65,23 @@ def test_every_command_explains_itself(command: str) -> None:
     assert max(len(line) for line in shown.splitlines()) <= 100
 
 
+def options_of(command: click.Command) -> set[str]:
+    """The options of a command and of those below it."""
+    below = command.commands.values() if isinstance(command, click.Group) else ()
+    own = {name for parameter in command.params for name in parameter.opts}
+    return own.union(*map(options_of, below))
+
+
+def test_results_go_to_output_everywhere() -> None:
+    for name in ("demo", "simulate", "reproduce", "evaluate", "campaign"):
+        assert "--output" in options_of(main.revar.commands[name])
+    assert not options_of(main.revar) & {"--out", "--save", "--to"}
+
+
+def test_compare_is_kept_free() -> None:
+    assert "compare" not in main.revar.commands
+
+
 def test_bad_input_ends_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

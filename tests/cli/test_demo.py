@@ -5,8 +5,8 @@ import msgspec
 import pytest
 
 import revar
-from revar.experiments import library
-from revar.experiments.specification import Experiment
+from revar.experiments import experiment as declarations
+from revar.experiments.experiment import Experiment
 from tests.cli.running import output_of, refusal, take_away
 
 NUMBER = r"-?\d+(?:\.\d+)?"
@@ -15,15 +15,15 @@ NUMBER = r"-?\d+(?:\.\d+)?"
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> Experiment:
     """The demonstration with 30 runs of 200 episodes."""
-    experiment = msgspec.structs.replace(library.built_in("demo"), runs=30, episodes=200)
-    monkeypatch.setattr(library, "built_in", lambda name: experiment)
+    experiment = msgspec.structs.replace(declarations.load_built_in("demo"), runs=30, episodes=200)
+    monkeypatch.setattr(declarations, "load_built_in", lambda name: experiment)
     return experiment
 
 
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("columns", [80, 120])
 def test_values_intervals_and_what_the_choice_buys(columns: int, tmp_path: Path) -> None:
-    output = output_of("demo", "--out", str(tmp_path), columns=columns)
+    output = output_of("demo", "--output", str(tmp_path), columns=columns)
     assert "The policy's value on the gridworld is 1.4287" in " ".join(output.split())
     assert "at best 4.71" in output
     grid = revar.find_problem("gridworld")
@@ -54,7 +54,7 @@ def test_values_intervals_and_what_the_choice_buys(columns: int, tmp_path: Path)
 @pytest.mark.usefixtures("short")
 def test_missing_extras_are_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     take_away(monkeypatch, "plotly")
-    assert refusal("demo", "--out", str(tmp_path / "demo")) == (
+    assert refusal("demo", "--output", str(tmp_path / "demo")) == (
         "this needs plotly: pip install 'revar-rl[report]'"
     )
     assert not (tmp_path / "demo").exists()

@@ -24,7 +24,7 @@ def nothing_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("something was run")
 
     monkeypatch.setattr(shards, "simulate", never)
-    monkeypatch.setattr(runner, "facts_of", never)
+    monkeypatch.setattr(runner, "compute_exact_values", never)
 
 
 def test_reports_are_written_again(stored: Path, tmp_path: Path) -> None:

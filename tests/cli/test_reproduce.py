@@ -4,10 +4,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from revar.experiments import library, shards
-from revar.experiments.library import PAPER
+from revar.experiments import experiment as declarations
+from revar.experiments import shards
+from revar.experiments.experiment import PAPER, Experiment
 from revar.experiments.results import read_manifest, read_results
-from revar.experiments.specification import Experiment
 from tests.cli.running import cells_of, invoked, output_of, refusal, take_away
 from tests.experiments.small import SMALL_TOML, small
 from tests.reports.hostile import FORMULA, SCRIPT, hostile_experiment
@@ -24,18 +24,18 @@ def spec(tmp_path: Path) -> str:
 @pytest.fixture
 def tiny_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """The built-in experiments, small; without figures, which have tests of their own."""
-    found = library.built_in
+    found = declarations.load_built_in
 
     def small_one(name: str) -> Experiment:
         found(name)
         return msgspec.structs.replace(tiny_experiment(name), figures=())
 
-    monkeypatch.setattr(library, "built_in", small_one)
+    monkeypatch.setattr(declarations, "load_built_in", small_one)
 
 
 @pytest.mark.usefixtures("tiny_ones")
 def test_an_experiment_by_name(tmp_path: Path) -> None:
-    output = output_of("reproduce", "examples", "--out", str(tmp_path), "--seed", "3")
+    output = output_of("reproduce", "examples", "--output", str(tmp_path), "--seed", "3")
     assert output.startswith("Examples 1 and 2: why look-ahead and transitions matter\n")
     assert output.rstrip().endswith(f"report: {tmp_path / 'examples' / 'report.html'}")
     assert (tmp_path / "examples" / "report.html").exists()
@@ -47,7 +47,7 @@ def test_an_experiment_by_name(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("tiny_ones")
 def test_several_names_are_run_once_each(tmp_path: Path) -> None:
     names = ("ablation", "examples", "ablation")
-    output = output_of("reproduce", *names, "--out", str(tmp_path), "--no-report")
+    output = output_of("reproduce", *names, "--output", str(tmp_path), "--no-report")
     lines = [line for line in output.splitlines() if line.startswith(("tables:", "report:"))]
     assert lines == [f"tables: {tmp_path / name}" for name in ("ablation", "examples")]
     # Of several experiments the first table each: the others are in the reports.
@@ -62,21 +62,21 @@ def test_all_is_all_of_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         played.append(name)
         return small(name=name, problems=["bandit"], figures=[], runs=2, episodes=3)
 
-    monkeypatch.setattr(library, "built_in", note)
-    found = output_of("reproduce", "all", "--out", str(tmp_path), "--no-report", "--json")
+    monkeypatch.setattr(declarations, "load_built_in", note)
+    found = output_of("reproduce", "all", "--output", str(tmp_path), "--no-report", "--json")
     assert played == list(PAPER)
     assert [each["experiment"] for each in json.loads(found)] == list(PAPER)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(PAPER)
 
 
 def test_a_file_of_one_s_own(spec: str, tmp_path: Path) -> None:
-    arguments = ("reproduce", "--spec", spec, "--out", str(tmp_path / "full"))
+    arguments = ("reproduce", "--spec", spec, "--output", str(tmp_path / "full"))
     output = output_of(*arguments)
     assert cells_of(output, "five arms", "on-policy", "monte-carlo")[3] == "40"
     full = read_manifest(tmp_path / "full" / "small")
     assert (full.experiment, full.quick) == (small(), False)
     output_of(
-        *("reproduce", "--spec", spec, "--out", str(tmp_path / "quick")),
+        *("reproduce", "--spec", spec, "--output", str(tmp_path / "quick")),
         *("--quick", "--no-report", "--threads", "1"),
     )
     quick = read_results(tmp_path / "quick" / "small")
@@ -87,7 +87,7 @@ def test_a_file_of_one_s_own(spec: str, tmp_path: Path) -> None:
 def test_what_is_finished_is_not_run_again(
     spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments = ("reproduce", "--spec", spec, "--out", str(tmp_path), "--no-report")
+    arguments = ("reproduce", "--spec", spec, "--output", str(tmp_path), "--no-report")
     first = output_of(*arguments)
 
     def never(*_: object, **__: object) -> None:
@@ -100,7 +100,7 @@ def test_what_is_finished_is_not_run_again(
 
 
 def test_json_is_all_that_is_printed(spec: str, tmp_path: Path) -> None:
-    arguments = ("reproduce", "--spec", spec, "--out", str(tmp_path), "--json")
+    arguments = ("reproduce", "--spec", spec, "--output", str(tmp_path), "--json")
     (found,) = json.loads(output_of(*arguments))
     assert found["experiment"] == "small"
     assert found["digest"] == small().digest()
@@ -129,12 +129,12 @@ def test_json_is_all_that_is_printed(spec: str, tmp_path: Path) -> None:
     ],
 )
 def test_names_that_say_nothing(names: tuple[str, ...], message: str, tmp_path: Path) -> None:
-    assert refusal("reproduce", *names, "--out", str(tmp_path / "results")) == message
+    assert refusal("reproduce", *names, "--output", str(tmp_path / "results")) == message
     assert not (tmp_path / "results").exists()
 
 
 def test_two_of_one_name_are_refused(spec: str, tmp_path: Path) -> None:
-    arguments = ("reproduce", "--spec", spec, "--spec", spec, "--out", str(tmp_path / "results"))
+    arguments = ("reproduce", "--spec", spec, "--spec", spec, "--output", str(tmp_path / "results"))
     assert refusal(*arguments) == "two experiments are called 'small'"
 
 
@@ -154,7 +154,7 @@ def test_reports_that_cannot_be_written_are_known_before(
     spec = tmp_path / "spec.toml"
     spec.write_text(f"{line}\n{SMALL_TOML}")
     out = tmp_path / "results"
-    assert refusal("reproduce", "--spec", str(spec), "--out", str(out)) == message
+    assert refusal("reproduce", "--spec", str(spec), "--output", str(out)) == message
     assert not out.exists()
 
 
@@ -166,7 +166,7 @@ def test_missing_extras_are_named_before_anything_is_run(
 ) -> None:
     take_away(monkeypatch, module)
     out = tmp_path / "results"
-    arguments = ("reproduce", "--spec", spec, "--out", str(out))
+    arguments = ("reproduce", "--spec", spec, "--output", str(out))
     assert refusal(*arguments) == f"this needs {module}: pip install 'revar-rl[{extra}]'"
     assert not out.exists()
     assert f"tables: {out / 'small'}" in output_of(*arguments, "--no-report")
@@ -175,8 +175,8 @@ def test_missing_extras_are_named_before_anything_is_run(
 def test_words_of_an_experiment_are_no_markup(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(library, "built_in", lambda name: hostile_experiment())
-    result = invoked("reproduce", "hostile", "--out", str(tmp_path), "--no-report", columns=300)
+    monkeypatch.setattr(declarations, "load_built_in", lambda name: hostile_experiment())
+    result = invoked("reproduce", "hostile", "--output", str(tmp_path), "--no-report", columns=300)
     assert result.exit_code == 0
     assert f"A title {SCRIPT} [/red]\n" in result.stdout
     assert FORMULA in result.stdout
@@ -186,7 +186,7 @@ def test_words_of_an_experiment_are_no_markup(
 def test_no_number_is_cut_on_a_narrow_terminal(
     columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from revar.reports.tables import tables_of
+    from revar.reports.tables import make_tables
 
     experiment = msgspec.structs.replace(
         tiny_experiment("peers"), runs=2, episodes=(20,), tables=("peers", "errors"), figures=()
@@ -194,12 +194,12 @@ def test_no_number_is_cut_on_a_narrow_terminal(
     few = [c for c in experiment.problem_choices() if c.id in ("bandit", "tree", "riverswim")]
     light = [c for c in experiment.strategy_choices() if c.id not in ("bpg", "odi", "dopt")]
     experiment = msgspec.structs.replace(experiment, problems=tuple(few), strategies=tuple(light))
-    monkeypatch.setattr(library, "built_in", lambda name: experiment)
-    arguments = ("reproduce", "peers", "--out", str(tmp_path), "--no-report")
+    monkeypatch.setattr(declarations, "load_built_in", lambda name: experiment)
+    arguments = ("reproduce", "peers", "--output", str(tmp_path), "--no-report")
     output = output_of(*arguments, columns=columns)
     assert "…" not in output
     assert max(len(line) for line in output.splitlines() if "tables:" not in line) <= columns
-    for table in tables_of(read_results(tmp_path / "peers"))[:1]:
+    for table in make_tables(read_results(tmp_path / "peers"))[:1]:
         for row in table.rows:
             for cell in row[table.words :]:
                 assert cell in output
@@ -211,7 +211,7 @@ def test_ray_is_an_extra(
 ) -> None:
     take_away(monkeypatch, "ray")
     arguments = {
-        "reproduce": ("--spec", spec, "--out", str(tmp_path / "results"), "--no-report"),
+        "reproduce": ("--spec", spec, "--output", str(tmp_path / "results"), "--no-report"),
         "evaluate": ("gridworld", "--workers", "2"),
     }[command]
     message = "this needs ray: pip install 'revar-rl[ray]'"

@@ -18,7 +18,7 @@ from revar.testing import (
     check_problem,
     check_strategy,
 )
-from revar.testing.samples import crossroads
+from revar.testing.problems import crossroads
 
 Check = Callable[[Callable[[], Any]], None]
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from revar.experiments.experiment import Experiment, record_of
 from revar.experiments.results import Results, Series
-from revar.experiments.specification import Experiment, record_of
 
 SMALL: dict[str, Any] = {
     "name": "small",

@@ -6,9 +6,9 @@ import sys
 import time
 from pathlib import Path
 
+from revar.experiments.experiment import read_experiment
 from revar.experiments.results import MANIFEST
 from revar.experiments.runner import run_experiment
-from revar.experiments.specification import read_experiment
 from tests.experiments.small import tables_in
 
 SPEC = """
@@ -35,7 +35,16 @@ FINISHED = "shards/[!.]*.npz"  # a file that is being written begins with a dot
 
 
 def start(spec: Path, out: Path) -> "subprocess.Popen[str]":
-    command = ["reproduce", "--spec", str(spec), "--out", str(out), "--no-report", "--threads", "1"]
+    command = [
+        "reproduce",
+        "--spec",
+        str(spec),
+        "--output",
+        str(out),
+        "--no-report",
+        "--threads",
+        "1",
+    ]
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *command],
         stdout=subprocess.PIPE,

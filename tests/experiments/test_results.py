@@ -17,9 +17,9 @@ from revar.experiments.results import (
     write_results,
 )
 from revar.experiments.runner import run_experiment
-from revar.experiments.tables import Columns, read_table, write_table
+from revar.experiments.storage import Columns, read_table, write_table
 from tests.experiments.small import assert_equal_results, small, tables_in
-from tests.experiments.test_tables import without_pyarrow
+from tests.experiments.test_storage import without_pyarrow
 
 
 @pytest.fixture(scope="module")

@@ -172,8 +172,8 @@ def test_the_manifest_tells_what_was_run(tmp_path: Path) -> None:
     assert manifest.versions == results_module.versions()
     assert set(manifest.versions) == {"python", "revar-rl", "numpy", "scipy", "numba", "source"}
     assert manifest.seconds > 0
-    assert [facts.problem for facts in manifest.facts] == ["example-1", "five arms"]
-    assert [facts.id for facts in manifest.facts] == ["example-1", "bandit"]
+    assert [each.problem for each in manifest.exact] == ["example-1", "five arms"]
+    assert [each.id for each in manifest.exact] == ["example-1", "bandit"]
     assert_equal_results(read_results(tmp_path), results)
     assert [s.label() for s in results.of("five arms", "on-policy")] == [
         ("five arms", "on-policy", "certainty-equivalence", 40),

@@ -7,9 +7,9 @@ import pytest
 
 from revar import estimation_variance, simulate
 from revar.experiments import shards
+from revar.experiments.experiment import Choice, build_problem
 from revar.experiments.runner import run_experiment
 from revar.experiments.shards import Cell, cells_of, play_shard, shards_of
-from revar.experiments.specification import Choice, build_problem
 from tests.experiments.small import assert_equal_results, small, tables_in
 
 CELL = Cell(

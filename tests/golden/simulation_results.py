@@ -11,7 +11,7 @@ from typing import Any
 from revar import simulate
 from revar.problems import problems
 from revar.strategies import ReducedVariance, Strategy
-from revar.testing.samples import crossroads
+from revar.testing.problems import crossroads
 
 FILE = Path(__file__).parent / "simulation_results_1.json"
 

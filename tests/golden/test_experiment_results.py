@@ -11,7 +11,7 @@ import pytest
 
 from revar.experiments.results import MANIFEST, read_results, write_results
 from tests.experiments.small import assert_equal_results
-from tests.experiments.test_tables import without_pyarrow
+from tests.experiments.test_storage import without_pyarrow
 
 KEPT = Path(__file__).parent / "experiment_schema_1"
 INF, NAN = float("inf"), float("nan")
@@ -25,8 +25,8 @@ def test_schema_1_is_read(form: str) -> None:
     assert manifest.experiment.name == "golden"
     assert manifest.experiment.digest() == manifest.digest == "ac4237a60c21a2e9"
     assert manifest.versions["numpy"] == "2.4.6"
-    assert manifest.facts[0].monte_carlo == 702.0
-    assert manifest.facts[0].oracle_behavior[0] == [0.5350720006157619, 0.4649279993842382]
+    assert manifest.exact[0].monte_carlo == 702.0
+    assert manifest.exact[0].oracle_behavior[0] == [0.5350720006157619, 0.4649279993842382]
     problem = 'first, "tree"'
     assert [series.label() for series in results.series] == [
         (problem, "on-policy", "certainty-equivalence", 4),

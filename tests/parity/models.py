@@ -7,7 +7,7 @@ import numpy as np
 from revar import TabularMDP
 from revar.model.rewards import RewardLaw
 from revar.problems import Problem, problems
-from revar.testing.samples import crossroads
+from revar.testing.problems import crossroads
 from tests.plain_model import MODELS, PlainModel
 
 LAWS = [law.label for law in RewardLaw]

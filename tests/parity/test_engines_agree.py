@@ -9,7 +9,7 @@ from revar.estimators import CertaintyEquivalence, Estimator, estimators
 from revar.problems import Problem
 from revar.simulation.result import SimulationResult
 from revar.strategies import ReducedVariance, Strategy, strategies
-from revar.testing.expectations import expect_same_results
+from revar.testing.contracts import expect_same_results
 from tests.parity.models import LAWS, PROBLEMS
 
 EPISODES = 15

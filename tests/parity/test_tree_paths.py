@@ -11,7 +11,7 @@ from revar.model.task import Task
 from revar.problems import Problem, problems
 from revar.strategies import ReducedVariance
 from revar.strategies.rule import CompiledRule
-from revar.testing.expectations import expect_same_results
+from revar.testing.contracts import expect_same_results
 from tests.parity.models import PROBLEMS
 
 TREES = {

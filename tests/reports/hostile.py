@@ -4,9 +4,9 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from revar.experiments.experiment import Experiment, record_of
 from revar.experiments.results import Results
 from revar.experiments.runner import run_experiment
-from revar.experiments.specification import Experiment, record_of
 
 SCRIPT = "</script><script>window.taken = 1</script>"
 IMAGE = "<img src=x onerror=taken()>"

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from revar.experiments.facts import Facts
+from revar.experiments.exact import ExactValues
+from revar.experiments.experiment import Experiment, record_of
 from revar.experiments.results import Manifest, Results, Series
-from revar.experiments.specification import Experiment, record_of
 
-FACTS = Facts(
+EXACT_VALUES = ExactValues(
     problem="p",
     id="tree",
     structure="general",
@@ -60,7 +60,9 @@ def series(
     )
 
 
-def results(*parts: Series, facts: tuple[Facts, ...] = (FACTS,), **declared: Any) -> Results:
+def results(
+    *parts: Series, exact: tuple[ExactValues, ...] = (EXACT_VALUES,), **declared: Any
+) -> Results:
     """Results with these series; what is not declared follows from them."""
     budgets = sorted({part.budget for part in parts})
     along = len(budgets) == 1 and parts[0].checkpoints.size > 1
@@ -70,7 +72,7 @@ def results(*parts: Series, facts: tuple[Facts, ...] = (FACTS,), **declared: Any
         "question": "What if?",
         "runs": parts[0].runs,
         "episodes": budgets[0] if along else budgets,
-        "problems": [{"id": each.id, "label": each.problem} for each in facts],
+        "problems": [{"id": each.id, "label": each.problem} for each in exact],
         "strategies": list(dict.fromkeys(part.strategy for part in parts)),
     }
     experiment = record_of(fields | declared, Experiment, "made up")
@@ -81,6 +83,6 @@ def results(*parts: Series, facts: tuple[Facts, ...] = (FACTS,), **declared: Any
         seed=0,
         versions={"revar-rl": "0", "numpy": "2"},
         seconds=12.0,
-        facts=facts,
+        exact=exact,
     )
     return Results(manifest, parts)

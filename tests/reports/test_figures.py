@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
+from revar.charts.chart import Chart, Line, Panel
+from revar.charts.interactive import SYMBOLS
+from revar.charts.static import draw, plain_number, save_picture
 from revar.errors import InputError
+from revar.experiments.experiment import Choice
 from revar.experiments.results import Results
-from revar.reports.charts import Chart, Line, Panel
-from revar.reports.figures import figures
-from revar.reports.static import drawn, plain_number, save_picture
+from revar.reports.figures import EXACT, exact_style, figures, strategy_styles
+from revar.strategies import strategies
 from tests.reports.hostile import hostile
-from tests.reports.made_up import FACTS, results, series
+from tests.reports.made_up import EXACT_VALUES, results, series
 from tests.reports.tiny import tiny
 
 
@@ -68,7 +71,7 @@ def test_curves_leave_out_where_there_is_no_estimate_or_no_error() -> None:
     (panel,) = chart("mse-curves", results(part)).panels
     assert line(panel, "on-policy").x.tolist() == [10.0]
     nothing = chart("mse-curves", results(series([[0.0, 0.0]] * 2, checkpoints=[1, 10])))
-    drawn(nothing)
+    draw(nothing)
     assert nothing.panels[0].lines[0].x.size == 0
 
 
@@ -114,14 +117,14 @@ def test_coverage_is_drawn_less_nominal() -> None:
 
 
 def test_peers_are_drawn_against_the_limit() -> None:
-    other = msgspec.structs.replace(FACTS, problem="q", limit=4.0)
+    other = msgspec.structs.replace(EXACT_VALUES, problem="q", limit=4.0)
     parts = [
         series([0.1, 0.2], strategy="on-policy"),
         series([0.1, 0.1], strategy="on-policy", estimator="monte-carlo"),
         series([0.2, 0.2], strategy="on-policy", problem="q"),
         series([0.2, 0.2], strategy="flow"),
     ]
-    (panel,) = chart("peers", results(*parts, facts=(FACTS, other))).panels
+    (panel,) = chart("peers", results(*parts, exact=(EXACT_VALUES, other))).panels
     assert panel.categories == ("p", "q")
     shown = line(panel, "on-policy")
     np.testing.assert_allclose(shown.x, [1.0, 1.0])  # 100 * 0.01 / 1 and 100 * 0.04 / 4
@@ -130,7 +133,7 @@ def test_peers_are_drawn_against_the_limit() -> None:
 
 
 def test_every_label_is_written_beside_its_line() -> None:
-    figure = drawn(chart("mse-curves", tiny("gridworld")))
+    figure = draw(chart("mse-curves", tiny("gridworld")))
     (axes,) = figure.axes
     texts = [text.get_text() for text in axes.texts]
     assert set(texts) == {
@@ -213,3 +216,25 @@ def test_figures_say_what_they_need(figure: str, experiment: str, message: str) 
     with pytest.raises(InputError) as caught:
         figures.find(figure)(tiny(experiment))
     assert str(caught.value) == message
+
+
+def test_every_strategy_has_a_look_of_its_own() -> None:
+    styles = strategy_styles([Choice(id=each) for each in strategies.ids()])
+    assert len(set(styles.values())) == len(styles)
+    assert {style.marker for style in styles.values()} <= set(SYMBOLS)
+
+
+def test_a_strategy_that_is_there_twice_is_told_apart() -> None:
+    styles = strategy_styles([Choice(id="revar", label=f"c = {c}") for c in (0, 0.1, 1, 10)])
+    assert len(set(styles.values())) == 4
+
+
+def test_a_strategy_looks_the_same_in_every_report() -> None:
+    one = strategy_styles([Choice(id="flow"), Choice(id="revar")])
+    other = strategy_styles(
+        [Choice(id="on-policy"), Choice(id="revar", label="c = 1"), Choice(id="flow", label="ours")]
+    )
+    assert one["flow"] == other["ours"]
+    assert one["revar"] == other["c = 1"]
+    assert exact_style("on-policy").color == other["on-policy"].color
+    assert exact_style("limit") == EXACT

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from revar.charts.chart import Chart
 from revar.experiments.results import Results
-from revar.reports.charts import Chart
 from revar.reports.figures import figures
-from revar.reports.page import write_report
+from revar.reports.pages import write_report
 from tests.browser import Browser
 from tests.reports.hostile import hostile
 from tests.reports.tiny import tiny

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from revar.errors import InputError
-from revar.reports.tables import Table, check_tables, concise, tables_of
-from tests.reports.made_up import FACTS, results, series
+from revar.reports.tables import Table, check_tables, concise, make_tables
+from tests.reports.made_up import EXACT_VALUES, results, series
 from tests.reports.tiny import tiny
 
 
 def table(name: str, *parts: object, **declared: object) -> Table:
-    (found,) = tables_of(results(*parts, tables=[name], **declared))  # type: ignore[arg-type]
+    (found,) = make_tables(results(*parts, tables=[name], **declared))  # type: ignore[arg-type]
     assert all(len(row) == len(found.headings) for row in found.rows)
     return found
 
@@ -32,12 +32,12 @@ def test_errors() -> None:
 
 
 def test_errors_of_several_problems_and_estimators_name_them() -> None:
-    other = msgspec.structs.replace(FACTS, problem="q", limit=0.0)
+    other = msgspec.structs.replace(EXACT_VALUES, problem="q", limit=0.0)
     found = table(
         "errors",
         series([1.0, 1.0]),
         series([1.0, 1.0], problem="q", estimator="monte-carlo"),
-        facts=(FACTS, other),
+        exact=(EXACT_VALUES, other),
     )
     assert found.headings[:3] == ("problem", "strategy", "estimator")
     assert found.words == 3
@@ -49,8 +49,8 @@ def test_errors_of_several_problems_and_estimators_name_them() -> None:
 
 
 def test_exact() -> None:
-    infinite = msgspec.structs.replace(FACTS, problem="q", on_policy=None, oracle=None)
-    found = table("exact", series([1.0, 1.0]), facts=(FACTS, infinite))
+    infinite = msgspec.structs.replace(EXACT_VALUES, problem="q", on_policy=None, oracle=None)
+    found = table("exact", series([1.0, 1.0]), exact=(EXACT_VALUES, infinite))
     assert found.rows == (
         ("p", "general", "0.0000", "8", "4", "2", "1"),
         ("q", "general", "0.0000", "8", "∞", "∞", "1"),
@@ -61,7 +61,7 @@ def test_exact() -> None:
 
 
 def test_exact_figures_of_the_tree() -> None:
-    row = tables_of(tiny("tree"))[1].rows[0]
+    row = make_tables(tiny("tree"))[1].rows[0]
     assert row[:2] == ("tree", "tree")
     assert row[4:] == ("4.038", "0.8909", "0.8909")
 
@@ -85,13 +85,13 @@ def test_proportions() -> None:
 
 
 def test_proportions_leave_out_states_that_are_never_met() -> None:
-    facts = msgspec.structs.replace(FACTS, oracle_visits=[[1.0, 0.0], [0.0, 0.0]])
-    found = table("proportions", series([1.0, 1.0]), facts=(facts,))
+    exact = msgspec.structs.replace(EXACT_VALUES, oracle_visits=[[1.0, 0.0], [0.0, 0.0]])
+    found = table("proportions", series([1.0, 1.0]), exact=(exact,))
     assert [row[1] for row in found.rows] == ["0", "0"]
 
 
 def test_proportions_of_example_1() -> None:
-    rows = tables_of(tiny("examples"))[0].rows
+    rows = make_tables(tiny("examples"))[0].rows
     left, right = np.sqrt(200), np.sqrt(151)
     assert rows[0][:5] == ("example-1", "0", "0", "0.500", f"{left / (left + right):.3f}")
 
@@ -110,8 +110,8 @@ def test_peers_take_the_best_estimator() -> None:
 
 
 def test_peers_without_a_limit_have_no_ratio() -> None:
-    zero = msgspec.structs.replace(FACTS, limit=0.0)
-    found = table("peers", series([0.1, 0.2]), facts=(zero,))
+    zero = msgspec.structs.replace(EXACT_VALUES, limit=0.0)
+    found = table("peers", series([0.1, 0.2]), exact=(zero,))
     assert found.rows == (("on-policy", "100", "-"),)
 
 

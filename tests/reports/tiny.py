@@ -6,10 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from revar.experiments.library import built_in
+from revar.experiments.experiment import Experiment, load_built_in
 from revar.experiments.results import Results
 from revar.experiments.runner import run_experiment
-from revar.experiments.specification import Experiment
 
 RUNS = 4
 # Budgets where there are several; regret is finite once the whole tree has been seen.
@@ -18,7 +17,7 @@ SEVERAL = {"regret": (1500, 3000, 6000)}
 
 def tiny_experiment(name: str) -> Experiment:
     """The built-in experiment with few runs and few episodes."""
-    experiment = built_in(name)
+    experiment = load_built_in(name)
     along = isinstance(experiment.episodes, int)
     budgets = 60 if along else SEVERAL.get(name, (60, 120))
     return msgspec.structs.replace(experiment, runs=RUNS, episodes=budgets, quick=None)

@@ -6,7 +6,7 @@ from revar.estimators import CertaintyEquivalence
 from revar.model.trajectory import ENDED
 from revar.problems import Problem, problems
 from revar.strategies import strategies
-from revar.testing.samples import crossroads
+from revar.testing.problems import crossroads
 
 PROBLEMS = [problems.find("tree")(3), problems.find("riverswim")(), crossroads()]
 EPISODES = 30

@@ -10,7 +10,7 @@ from revar.estimators import estimators, find_estimator
 from revar.problems import problems
 from revar.simulation.result import SimulationResult
 from revar.strategies import Selection, find_strategy, strategies
-from revar.testing.samples import crossroads
+from revar.testing.problems import crossroads
 
 PROBLEM = crossroads()
 POINTS = [2, 15, 60]

@@ -13,7 +13,7 @@ from revar.problems import problems
 from revar.strategies import OnPolicy, Plan, ReducedVariance, Selection, Strategy
 from revar.strategies.rule import CompiledRule
 from revar.testing import check_strategy
-from revar.testing.expectations import expect_same_results
+from revar.testing.contracts import expect_same_results
 from tests.plain_model import MODELS
 from tests.strategies.fixed_plan import FixedPlan
 

@@ -6,7 +6,7 @@ from revar.problems import problems
 from revar.simulation.parallel import available_threads
 from revar.simulation.result import SimulationResult
 from revar.strategies import strategies
-from revar.testing.expectations import expect_same_results
+from revar.testing.contracts import expect_same_results
 
 GRID = problems.find("gridworld")()
 

@@ -29,6 +29,7 @@ def strategies_on(problem_id: str) -> dict[str, str | Strategy]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem_id", "without"), [("tree", {"on-policy"}), ("gridworld", {"cb-var"})]
 )

@@ -274,6 +274,7 @@ def test_where_ways_are_the_same_costs_alone_decide() -> None:
     assert above.mean() < 1.045
 
 
+@pytest.mark.slow
 def test_lucky_actions_do_not_make_the_estimate_low() -> None:
     """On the lake after 200 episodes the bias was 0.46 standard deviations with neither.
 

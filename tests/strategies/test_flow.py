@@ -31,8 +31,8 @@ from revar.strategies.flow import plan_times
 from revar.strategies.flow_costs import estimated_costs
 from revar.strategies.flow_tuning import STUDIED, Tuning
 from revar.strategies.rule import Question
-from revar.testing.expectations import expect_same_results
-from revar.testing.samples import crossroads
+from revar.testing.contracts import expect_same_results
+from revar.testing.problems import crossroads
 from tests.strategies.flow_problems import PROBLEMS
 from tests.strategies.measured import scaled_mse
 from tests.theory.random_models import random_model

@@ -26,7 +26,7 @@ from revar.strategies import (
     Strategy,
 )
 from revar.testing import check_strategy
-from revar.testing.samples import crossroads
+from revar.testing.problems import crossroads
 from tests import enumeration
 from tests.plain_model import MODELS, Floats, PlainModel
 from tests.plain_simulation import dataset

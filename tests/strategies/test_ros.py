@@ -5,7 +5,7 @@ import pytest
 
 from revar import occupancy, simulate
 from revar.problems import Problem, problems
-from revar.testing.samples import crossroads
+from revar.testing.problems import crossroads
 
 PROBLEMS = [crossroads(), *(problems.find(name)() for name in ("bandit", "tree", "gridworld"))]
 BUDGETS = np.array([107, 1_007, 10_007])  # no share of them is a whole number

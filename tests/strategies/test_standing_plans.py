@@ -7,7 +7,7 @@ from revar import Task, VisitStatistics, sampling_proportions
 from revar.errors import InputError
 from revar.problems import Problem, problems
 from revar.strategies import Oracle, Plan, Selection, Strategy, find_strategy
-from revar.testing.samples import crossroads
+from revar.testing.problems import crossroads
 
 PROBLEMS = [crossroads(), *(problems.find(problem_id)() for problem_id in problems.ids())]
 

@@ -1,1 +1,1 @@
-"""The command line: one file a command. Heavy imports stand inside the commands."""
+"""The command line. Heavy imports stand inside the commands."""

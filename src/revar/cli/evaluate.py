@@ -1,18 +1,20 @@
-"""`revar evaluate`: a policy's value in an environment."""
+"""`revar evaluate`: a policy's value in an environment; `revar advise`: what that will take."""
 
+import json
 import re
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from revar.cli.inputs import (
-    asked_of_an_environment,
-    bins_of,
-    chosen_policy,
-    look_in_this_folder,
-    named_values,
+from revar.cli.options import (
+    environment_options,
+    load_policy_option,
+    parse_bins,
+    parse_named_values,
+    search_this_folder,
 )
 from revar.errors import INTERRUPTED
 
@@ -23,7 +25,7 @@ EPISODES = 1000
 
 
 @click.command()
-@asked_of_an_environment
+@environment_options
 @click.option("--strategy", default="flow", show_default=True, help="Strategy id.")
 @click.option("--episodes", type=int, help=f"The budget. Default: {EPISODES}, or as resumed.")
 @click.option("--half-width", type=float, help="Stop when the interval is that narrow.")
@@ -84,28 +86,28 @@ def evaluate(
     import revar
     from revar.errors import InputError
 
-    look_in_this_folder()
+    search_this_folder()
     if output is not None and Path(output).exists():
         raise InputError(f"{output} exists; go on from it with --resume, or name another file")
-    options = named_values(env_options)
+    options = parse_named_values(env_options)
     if figure is not None:
-        from revar.evaluation.plot import checked_figure_path
+        from revar.evaluation.plot import check_figure_path
 
-        checked_figure_path(figure)
+        check_figure_path(figure)
     stopped: revar.EvaluationError | None = None
     try:
         found = revar.evaluate(
             environment,
-            chosen_policy(environment, policy_name, epsilon, options),
+            load_policy_option(environment, policy_name, epsilon, options),
             strategy=strategy,
-            episodes=_stored_budget(resume) if episodes is None else episodes,
+            episodes=_read_budget(resume) if episodes is None else episodes,
             horizon=horizon,
             discount=discount,
             seed=seed,
             half_width=half_width,
             confidence=confidence,
             progress=sys.stderr.isatty(),
-            bins=bins_of(bins_text),
+            bins=parse_bins(bins_text),
             environments=environments,
             env_options=options,
             workers=workers,
@@ -133,7 +135,60 @@ def evaluate(
         sys.exit(INTERRUPTED)
 
 
-def _stored_budget(resume: str | None) -> int:
+@click.command()
+@environment_options
+@click.option("--half-width", type=float, required=True, help="Of the wanted interval.")
+@click.option("--pilot", default=200, show_default=True, help="On-policy episodes to play first.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+def advise(
+    environment: str,
+    policy_name: str | None,
+    epsilon: float | None,
+    env_options: tuple[str, ...],
+    bins_text: str | None,
+    horizon: int | None,
+    discount: float | None,
+    confidence: float,
+    seed: int | None,
+    half_width: float,
+    pilot: int,
+    as_json: bool,
+) -> None:
+    """Say how many episodes are needed, on-policy and with flow, from a pilot or stored episodes.
+
+    ENVIRONMENT is a Gymnasium id, module:factory, a built-in problem, or a file of episodes
+    (.npz, .parquet; --horizon is needed where the file does not know it).
+
+    \b
+    Examples:
+      revar advise FrozenLake-v1 --policy uniform --discount 0.99 --pilot 2000 --half-width 0.005
+      revar advise lake.npz --policy policy.npy --half-width 0.01
+    """
+    import revar
+
+    options = parse_named_values(env_options)
+    stored = Path(environment).suffix in (".npz", ".parquet")
+    if stored and epsilon is not None:
+        raise click.UsageError("--epsilon needs an environment, not stored episodes")
+    advice = revar.advise(
+        environment,
+        load_policy_option(environment, policy_name, epsilon, options),
+        half_width=half_width,
+        confidence=confidence,
+        horizon=horizon,
+        discount=discount,
+        pilot=pilot,
+        seed=seed,
+        bins=parse_bins(bins_text),
+        env_options=options,
+    )
+    if as_json:
+        click.echo(json.dumps({**asdict(advice), "sentence": advice.sentence}, indent=1))
+    else:
+        click.echo(str(advice))
+
+
+def _read_budget(resume: str | None) -> int:
     from revar.datasets.files import load_collected
 
     conditions = None if resume is None else load_collected(resume)[1]
@@ -141,7 +196,7 @@ def _stored_budget(resume: str | None) -> int:
 
 
 def _unused_name(environment: str, seed: int) -> str:
-    """Where episodes are saved that would be lost otherwise."""
+    """A new file for episodes that would otherwise be lost."""
     stem = f"revar-{re.sub(r'[^A-Za-z0-9.]+', '-', environment)}-seed{seed}"
     number = 1
     while Path(name := f"{stem}{f'-{number}' if number > 1 else ''}.npz").exists():
@@ -162,7 +217,6 @@ def _text(result: "EvaluationResult", saved: str | None) -> str:
 
 
 def _json(result: "EvaluationResult") -> str:
-    import json
     from math import isfinite
 
     def finite(number: float) -> float | None:

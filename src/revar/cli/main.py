@@ -1,4 +1,4 @@
-"""The `revar` command: its subcommands, and how errors reach a person."""
+"""The `revar` command: its subcommands, `revar list`, and how errors are shown."""
 
 import sys
 from typing import Any
@@ -6,20 +6,17 @@ from typing import Any
 import click
 
 from revar import __version__
-from revar.cli.advise import advise
 from revar.cli.campaign import campaign
-from revar.cli.compare import compare
-from revar.cli.demo import demo
-from revar.cli.evaluate import evaluate
-from revar.cli.list import list_ids
-from revar.cli.report import report
-from revar.cli.reproduce import reproduce
+from revar.cli.evaluate import advise, evaluate
+from revar.cli.experiments import demo, report, reproduce
 from revar.cli.serve import serve
+from revar.cli.simulate import simulate
 from revar.errors import INTERRUPTED, InputError, MissingExtraError, RefusedError
+from revar.registry import Registry
 
 
 class Commands(click.Group):
-    """Ctrl-C that no command heard ends in a line and the exit code of an interrupt."""
+    """Subcommands; Ctrl-C ends in one line and the exit code of an interrupt."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand."""
@@ -40,7 +37,7 @@ def revar() -> None:
       revar demo                  what choosing the actions buys, on one problem
       revar evaluate              a policy's value in an environment, with an interval
       revar advise                how many episodes that will take
-      revar compare               strategies and estimators at equal budgets
+      revar simulate              strategies and estimators on a model, at equal budgets
       revar reproduce all         the paper's experiments and those beyond it, with reports
       revar report results        the reports again, from stored results
       revar serve                 live campaigns over HTTP, with a dashboard
@@ -49,15 +46,41 @@ def revar() -> None:
     """
 
 
-revar.add_command(advise)
-revar.add_command(campaign)
-revar.add_command(compare)
-revar.add_command(demo)
-revar.add_command(evaluate)
-revar.add_command(list_ids)
-revar.add_command(report)
-revar.add_command(reproduce)
-revar.add_command(serve)
+@click.command("list")
+@click.argument("kind", required=False, type=click.Choice(["problems", "strategies", "estimators"]))
+def list_ids(kind: str | None) -> None:
+    """List problems, strategies and estimators by id, each with its first line.
+
+    \b
+    Examples:
+      revar list
+      revar list problems
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from revar.estimators import estimators
+    from revar.problems import problems
+    from revar.strategies import strategies
+
+    registries: dict[str, Registry[Any]] = {
+        "problems": problems,
+        "strategies": strategies,
+        "estimators": estimators,
+    }
+    console = Console()
+    for name, registry in registries.items():
+        if kind not in (None, name):
+            continue
+        table = Table(title=name, title_justify="left", show_header=False, box=None)
+        for item_id in registry.ids():
+            summary = (registry.find(item_id).__doc__ or "").strip().partition("\n")[0]
+            table.add_row(f"[bold]{item_id}[/bold]", summary)
+        console.print(table)
+
+
+for command in (advise, campaign, demo, evaluate, list_ids, report, reproduce, serve, simulate):
+    revar.add_command(command)
 
 
 def main() -> None:

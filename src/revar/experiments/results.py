@@ -1,4 +1,4 @@
-"""What an experiment gave, and its three tables and manifest on disk (docs/experiments.md)."""
+"""Results of an experiment, and its three tables and manifest on disk (docs/experiments.md)."""
 
 import itertools
 import platform
@@ -13,11 +13,10 @@ import numpy as np
 
 from revar.compilation import SOURCE_STAMP
 from revar.errors import InputError
-from revar.experiments.facts import Facts
-from revar.experiments.files import replaced_file
+from revar.experiments.exact import ExactValues
+from revar.experiments.experiment import Experiment
 from revar.experiments.shards import cells_of
-from revar.experiments.specification import Experiment
-from revar.experiments.tables import Columns, read_table, write_table
+from revar.experiments.storage import Columns, read_table, replace_file, write_table
 from revar.model.arrays import FloatArray, IntArray
 from revar.simulation.result import EstimatesOfRuns
 
@@ -27,7 +26,7 @@ TABLES = ("estimates", "allocations", "visits")
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """All about a finished experiment but the numbers of its runs."""
+    """A finished experiment without the numbers of its runs."""
 
     schema_version: int = SCHEMA_VERSION
     experiment: Experiment
@@ -36,7 +35,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     versions: dict[str, str]
     seconds: float  # spent on the runs, whenever that was
-    facts: tuple[Facts, ...]
+    exact: tuple[ExactValues, ...] = msgspec.field(name="facts")  # its name in the file
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -59,7 +58,7 @@ class Series(EstimatesOfRuns):
         return np.asarray(self.checkpoints * self.mse_standard_error)
 
     def label(self) -> tuple[str, str, str, int]:
-        """What tells this series from the others."""
+        """The names that identify this series."""
         return self.problem, self.strategy, self.estimator, self.budget
 
 
@@ -77,15 +76,15 @@ class Results:
 
     def problems(self) -> list[str]:
         """The labels of the problems, in order."""
-        return [facts.problem for facts in self.manifest.facts]
+        return [exact.problem for exact in self.manifest.exact]
 
     def strategies(self) -> list[str]:
         """The labels of the strategies, in order."""
         return [choice.name for choice in self.experiment.strategy_choices()]
 
-    def facts(self, problem: str) -> Facts:
-        """What is known of the problem exactly."""
-        return next(facts for facts in self.manifest.facts if facts.problem == problem)
+    def exact(self, problem: str) -> ExactValues:
+        """What theory says of the problem."""
+        return next(exact for exact in self.manifest.exact if exact.problem == problem)
 
     def of(
         self, problem: str | None = None, strategy: str | None = None, budget: int | None = None
@@ -101,7 +100,7 @@ class Results:
 
 
 def versions() -> dict[str, str]:
-    """What the numbers may depend on; `source` is a digest of the numerical code itself."""
+    """Versions that the numbers depend on; `source` is a digest of the numerical code."""
     packages = ("revar-rl", "numpy", "scipy", "numba")
     return {
         "python": platform.python_version(),
@@ -111,7 +110,7 @@ def versions() -> dict[str, str]:
 
 
 def write_results(directory: Path, results: Results) -> None:
-    """Write the tables, then the manifest: where there is a manifest, the tables are whole."""
+    """Write the tables, then the manifest: where there is a manifest, the tables are complete."""
     manifest = results.manifest
     metadata = {
         "schema_version": str(manifest.schema_version),
@@ -124,12 +123,12 @@ def write_results(directory: Path, results: Results) -> None:
     columns = (_estimates(results), _allocations(results), _visits(results))
     for name, table in zip(TABLES, columns, strict=True):
         write_table(directory / name, table, metadata)
-    with replaced_file(directory / MANIFEST) as new:
+    with replace_file(directory / MANIFEST) as new:
         new.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1))
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """The manifest of a finished experiment."""
+    """Read the manifest of a finished experiment."""
     path = directory / MANIFEST
     try:
         text = path.read_bytes()
@@ -148,11 +147,11 @@ def read_manifest(directory: Path) -> Manifest:
 
 
 def read_results(directory: Path) -> Results:
-    """A finished experiment as it was stored."""
+    """Read a finished experiment."""
     manifest = read_manifest(directory)
     tables = [read_table(directory / name, words=KEYS) for name in TABLES]
     try:
-        return Results(manifest, tuple(_stored_series(manifest, *tables)))
+        return Results(manifest, tuple(_read_series(manifest, *tables)))
     except (KeyError, ValueError) as error:
         raise InputError(f"the tables in {directory} do not fit their manifest") from error
 
@@ -161,11 +160,11 @@ Label = tuple[str, str, str, int]
 KEYS = ("problem", "strategy", "estimator", "budget")
 
 
-def _stored_series(
+def _read_series(
     manifest: Manifest, estimates: Columns, allocations: Columns, visits: Columns
 ) -> Iterator[Series]:
-    """The series that the manifest promises; ValueError where the tables hold anything else."""
-    facts = {each.problem: each for each in manifest.facts}
+    """The series that the manifest declares; ValueError where the tables hold anything else."""
+    exact = {each.problem: each for each in manifest.exact}
     runs = np.arange(manifest.experiment.runs)
     groups = zip(_groups(estimates), _groups(allocations), _groups(visits), strict=True)
     promised = [cell.label() for cell in cells_of(manifest.experiment, manifest.seed)]
@@ -184,7 +183,7 @@ def _stored_series(
             if not np.array_equal(column, expected):
                 raise ValueError
         yield Series(
-            true_value=facts[problem].value,
+            true_value=exact[problem].value,
             problem=problem,
             strategy=strategy,
             estimator=estimator,
@@ -194,7 +193,7 @@ def _stored_series(
             standard_errors=estimates["standard_error"][estimated].reshape(shape),
             unvisited_probability=estimates["unvisited_probability"][estimated].reshape(shape),
             variances=allocations["variance"][allocated],
-            visits=visits["visits"][visited].reshape(facts[problem].states, facts[problem].actions),
+            visits=visits["visits"][visited].reshape(exact[problem].states, exact[problem].actions),
         )
 
 
@@ -221,30 +220,30 @@ def _labels(results: Results, rows: list[int]) -> Columns:
 def _estimates(results: Results) -> Columns:
     series = results.series
     return _labels(results, [s.estimates.size for s in series]) | {
-        "run": _joined(np.repeat(np.arange(s.runs), s.checkpoints.size) for s in series),
-        "episodes": _joined(np.tile(s.checkpoints, s.runs) for s in series),
-        "estimate": _joined(s.estimates.ravel() for s in series),
-        "standard_error": _joined(s.standard_errors.ravel() for s in series),
-        "unvisited_probability": _joined(s.unvisited_probability.ravel() for s in series),
+        "run": _join(np.repeat(np.arange(s.runs), s.checkpoints.size) for s in series),
+        "episodes": _join(np.tile(s.checkpoints, s.runs) for s in series),
+        "estimate": _join(s.estimates.ravel() for s in series),
+        "standard_error": _join(s.standard_errors.ravel() for s in series),
+        "unvisited_probability": _join(s.unvisited_probability.ravel() for s in series),
     }
 
 
 def _allocations(results: Results) -> Columns:
     series = results.series
     return _labels(results, [s.runs for s in series]) | {
-        "run": _joined(np.arange(s.runs) for s in series),
-        "variance": _joined(s.variances for s in series),
+        "run": _join(np.arange(s.runs) for s in series),
+        "variance": _join(s.variances for s in series),
     }
 
 
 def _visits(results: Results) -> Columns:
     series = results.series
     return _labels(results, [s.visits.size for s in series]) | {
-        "state": _joined(np.repeat(np.arange(len(s.visits)), s.visits.shape[1]) for s in series),
-        "action": _joined(np.tile(np.arange(s.visits.shape[1]), len(s.visits)) for s in series),
-        "visits": _joined(s.visits.ravel() for s in series),
+        "state": _join(np.repeat(np.arange(len(s.visits)), s.visits.shape[1]) for s in series),
+        "action": _join(np.tile(np.arange(s.visits.shape[1]), len(s.visits)) for s in series),
+        "visits": _join(s.visits.ravel() for s in series),
     }
 
 
-def _joined(parts: Iterator[Any]) -> np.ndarray[Any, Any]:
+def _join(parts: Iterator[Any]) -> np.ndarray[Any, Any]:
     return np.concatenate(list(parts))

@@ -1,4 +1,4 @@
-"""Running an experiment: the shards that are not there yet, then the tables."""
+"""Run an experiment: the shards that are missing, then the tables."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,8 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.experiments.engines import Engine, LocalEngine
-from revar.experiments.facts import Facts, facts_of
+from revar.experiments.exact import ExactValues, compute_exact_values
+from revar.experiments.experiment import Experiment, check_experiment
 from revar.experiments.results import (
     Manifest,
     Results,
@@ -18,8 +19,7 @@ from revar.experiments.results import (
     write_results,
 )
 from revar.experiments.shards import Cell, Shard, ShardResult, cells_of, shards_of
-from revar.experiments.specification import Experiment, checked
-from revar.experiments.store import ShardStore
+from revar.experiments.storage import ShardStore
 
 # (steps done, steps in all, what is being played)
 Progress = Callable[[int, int, str], None]
@@ -36,12 +36,11 @@ def run_experiment(
 ) -> Results:
     """Run an experiment and store its results in `directory`.
 
-    Shards are stored as they are finished. An interrupted experiment (Ctrl-C raises
-    KeyboardInterrupt) goes on from there when it is called again, and ends with the same tables; a
-    finished one is read.
+    Each finished shard is stored at once. After an interrupt (Ctrl-C raises KeyboardInterrupt) the
+    next call continues from there, and ends with the same tables; a finished experiment is read.
     """
-    sized = checked(experiment).at_size(quick=quick)
-    finished = _finished(sized, directory, seed)
+    sized = check_experiment(experiment).at_size(quick=quick)
+    finished = _read_finished(sized, directory, seed)
     if finished is not None:
         return finished
     try:
@@ -57,8 +56,8 @@ def run_experiment(
     for shard, result, seconds in (engine or LocalEngine()).play(missing, tally.advance):
         store.write(shard, result, seconds)
         tally.finish(shard)
-    facts = tuple(
-        facts_of(choice, known_transitions=sized.known_transitions)
+    exact = tuple(
+        compute_exact_values(choice, known_transitions=sized.known_transitions)
         for choice in sized.problem_choices()
     )
     series = []
@@ -69,7 +68,7 @@ def run_experiment(
         if len(whole) < len(part):
             raise InputError(f"shards vanished from {store.directory} while they were needed")
         spent += sum(seconds for _, seconds in whole)
-        series.append(_joined(cell, [result for result, _ in whole], facts))
+        series.append(_join(cell, [result for result, _ in whole], exact))
     manifest = Manifest(
         experiment=sized,
         quick=quick,
@@ -77,7 +76,7 @@ def run_experiment(
         seed=seed,
         versions=versions(),
         seconds=spent,
-        facts=facts,
+        exact=exact,
     )
     results = Results(manifest, tuple(series))
     write_results(directory, results)
@@ -85,7 +84,7 @@ def run_experiment(
 
 
 class _Tally:
-    """How much of an experiment is done."""
+    """Counts the episodes played, for a progress bar."""
 
     def __init__(
         self, shards: list[Shard], missing: list[Shard], progress: Progress | None
@@ -96,7 +95,7 @@ class _Tally:
         self.progress = progress
 
     def advance(self, shard: Shard, episodes: int) -> None:
-        """Note how far a shard is."""
+        """Note how many episodes of a shard are played."""
         self.open[id(shard)] = episodes
         self._show(shard)
 
@@ -116,8 +115,8 @@ class _Tally:
             )
 
 
-def _finished(sized: Experiment, directory: Path, seed: int) -> Results | None:
-    """The results in the directory, if they are those of this very experiment and whole."""
+def _read_finished(sized: Experiment, directory: Path, seed: int) -> Results | None:
+    """Read the results in the directory, if they are complete and of this very experiment."""
     try:
         manifest = read_manifest(directory)
         if (manifest.digest, manifest.seed, manifest.versions) != (
@@ -131,10 +130,10 @@ def _finished(sized: Experiment, directory: Path, seed: int) -> Results | None:
         return None
 
 
-def _joined(cell: Cell, parts: list[ShardResult], facts: tuple[Facts, ...]) -> Series:
+def _join(cell: Cell, parts: list[ShardResult], exact: tuple[ExactValues, ...]) -> Series:
     problem, strategy, estimator, budget = cell.label()
     return Series(
-        true_value=next(each.value for each in facts if each.problem == problem),
+        true_value=next(each.value for each in exact if each.problem == problem),
         problem=problem,
         strategy=strategy,
         estimator=estimator,

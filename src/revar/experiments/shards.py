@@ -1,8 +1,7 @@
-"""The parts an experiment is run in: each a pure function of what it declares.
+"""The parts in which an experiment is run, each a pure function of what it declares.
 
 A cell is one problem, strategy, estimator and budget; a shard is some of its runs. Run i of a cell
-draws from the same stream whatever shard it is in, so that the results do not depend on how an
-experiment is cut.
+draws from the same stream in any shard, so that results do not depend on how runs are divided.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +10,7 @@ import msgspec
 import numpy as np
 
 from revar.compilation import SOURCE_STAMP
-from revar.experiments.specification import (
+from revar.experiments.experiment import (
     Choice,
     Experiment,
     build_estimator,
@@ -23,7 +22,7 @@ from revar.model.arrays import FloatArray, IntArray
 from revar.simulation.simulate import simulate
 from revar.theory.costs import one_step_costs, variance_of_visits
 
-# A shard is what is lost when a run is killed, and what comes back at a time: about a second.
+# About a second: what is lost when the process is killed.
 EPISODES_OF_A_SHARD = 500_000
 # Files of another layout are not read.
 SHARD_VERSION = 1
@@ -41,11 +40,11 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
 
     def label(self) -> tuple[str, str, str, int]:
-        """What tells this cell from the others, in words."""
+        """The names that identify this cell."""
         return self.problem.name, self.strategy.name, self.estimator.name, self.budget
 
     def key(self) -> str:
-        """A hash of all that the results depend on, the code included; labels do not count."""
+        """A hash of all that the results depend on, including the code, but not the labels."""
         parts: list[object] = [SHARD_VERSION, SOURCE_STAMP]
         parts += [self.budget, self.along, self.known_transitions, self.seed]
         parts += [(c.id, c.options) for c in (self.problem, self.strategy, self.estimator)]
@@ -112,9 +111,9 @@ def play_shard(
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> ShardResult:
-    """Play the shard's runs. An interrupt raises KeyboardInterrupt: half a shard is none.
+    """Play the shard's runs. An interrupt raises KeyboardInterrupt: half a shard is worth nothing.
 
-    So it does where the last run ends before it is heard: the shards to come wait for it too.
+    It is raised even if all runs had ended, because the shards that follow must stop, too.
     """
     cell = shard.cell
     problem = build_problem(cell.problem)

@@ -7,7 +7,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.experiments.results import Results
-from revar.reports.summary import best_estimators, coverage, final
+from revar.reports.metrics import best_estimators, coverage, final
 
 
 @dataclass(frozen=True)
@@ -17,19 +17,19 @@ class Table:
     title: str
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    words: int  # how many columns, from the left, say what a row is about
+    words: int  # how many columns from the left name the row
     note: str = ""
 
 
-def tables_of(results: Results) -> list[Table]:
-    """The tables that the experiment asks for."""
-    return [_found(name)(results) for name in results.experiment.tables]
+def make_tables(results: Results) -> list[Table]:
+    """Make the tables that the experiment asks for."""
+    return [_find(name)(results) for name in results.experiment.tables]
 
 
 def check_tables(names: tuple[str, ...]) -> None:
-    """Raise for a name that stands for no table."""
+    """Raise for an unknown table."""
     for name in names:
-        _found(name)
+        _find(name)
 
 
 def errors(results: Results) -> Table:
@@ -38,7 +38,7 @@ def errors(results: Results) -> Table:
     several = len(results.problems()) > 1
     rows = []
     for series in results.series:
-        limit = results.facts(series.problem).limit
+        limit = results.exact(series.problem).limit
         error = final(series)
         rows.append(
             (
@@ -70,18 +70,18 @@ def errors(results: Results) -> Table:
 
 
 def exact(results: Results) -> Table:
-    """What is known of the problems without any run."""
+    """What theory says of the problems."""
     rows = tuple(
         (
-            facts.problem,
-            facts.structure,
-            f"{facts.value:.4f}",
-            f"{facts.monte_carlo:.4g}",
-            "∞" if facts.on_policy is None else f"{facts.on_policy:.4g}",
-            "∞" if facts.oracle is None else f"{facts.oracle:.4g}",
-            f"{facts.limit:.4g}",
+            known.problem,
+            known.structure,
+            f"{known.value:.4f}",
+            f"{known.monte_carlo:.4g}",
+            "∞" if known.on_policy is None else f"{known.on_policy:.4g}",
+            "∞" if known.oracle is None else f"{known.oracle:.4g}",
+            f"{known.limit:.4g}",
         )
-        for facts in results.manifest.facts
+        for known in results.manifest.exact
     )
     headings = (
         "problem",
@@ -92,13 +92,13 @@ def exact(results: Results) -> Table:
         "paper's oracle",
         "limit",
     )
-    known = "known" if results.experiment.known_transitions else "unknown"
+    state = "known" if results.experiment.known_transitions else "unknown"
     return Table(
         "Exact figures",
         headings,
         rows,
         2,
-        f"The last four columns are K·MSE for large K, transitions {known}. Monte Carlo averages "
+        f"The last four columns are K·MSE for large K, transitions {state}. Monte Carlo averages "
         "the returns of on-policy episodes; the others are certainty equivalence.",
     )
 
@@ -107,15 +107,15 @@ def proportions(results: Results) -> Table:
     """Target policy, oracle's proportions and measured shares, state by state."""
     rows = []
     for problem in results.problems():
-        facts = results.facts(problem)
+        known = results.exact(problem)
         measured = {
             strategy: best_estimators(results.of(problem, strategy))[-1].visits.astype(float)
             for strategy in results.strategies()
         }
-        for state, oracle in enumerate(facts.oracle_behavior):
-            if sum(facts.oracle_visits[state]) == 0:
+        for state, oracle in enumerate(known.oracle_behavior):
+            if sum(known.oracle_visits[state]) == 0:
                 continue
-            for action in range(facts.actions):
+            for action in range(known.actions):
                 shares = [
                     f"{v[state, action] / v[state].sum():.3f}" if v[state].any() else "-"
                     for v in measured.values()
@@ -125,7 +125,7 @@ def proportions(results: Results) -> Table:
                         problem,
                         f"{state}",
                         f"{action}",
-                        f"{facts.policy[state][action]:.3f}",
+                        f"{known.policy[state][action]:.3f}",
                         f"{oracle[action]:.3f}",
                         *shares,
                     )
@@ -143,7 +143,7 @@ def peers(results: Results) -> Table:
         for strategy in results.strategies():
             cells = []
             for problem in problems:
-                limit = results.facts(problem).limit or np.nan
+                limit = results.exact(problem).limit or np.nan
                 found = best_estimators(results.of(problem, strategy, budget))
                 cells.append(
                     concise(final(found[0]).value / limit, final(found[0]).error / limit)
@@ -210,7 +210,7 @@ _TABLES: dict[str, Callable[[Results], Table]] = {
 }
 
 
-def _found(name: str) -> Callable[[Results], Table]:
+def _find(name: str) -> Callable[[Results], Table]:
     if name not in _TABLES:
         raise InputError(f"unknown table {name!r}; there are {', '.join(_TABLES)}")
     return _TABLES[name]

@@ -12,9 +12,15 @@ from revar.model.task import Task
 from revar.model.trajectory import Dataset, Trajectory
 from revar.problems import Problem
 from revar.simulation.simulate import simulate
-from revar.testing.expectations import STEPS, contract, expect, expect_refusal, identical
-from revar.testing.parameters import PARAMETER_CHECKS
-from revar.testing.samples import on_policy_episodes, sample_problems, statistics_of, task_of
+from revar.testing.contracts import (
+    PARAMETER_CHECKS,
+    STEPS,
+    contract,
+    expect,
+    expect_refusal,
+    identical,
+)
+from revar.testing.problems import on_policy_episodes, sample_problems, statistics_of, task_of
 
 Factory = Callable[[], Estimator]
 
@@ -82,12 +88,12 @@ def check_order_does_not_matter(factory: Factory) -> None:
     for problem, task, data in _samples():
         first = estimator.estimate(task, data)
         order = np.arange(EPISODES).reshape(-1, 2)
-        alike = estimator.estimate(task, _reordered(data, rng.permutation(order).ravel()))
+        alike = estimator.estimate(task, _reorder(data, rng.permutation(order).ravel()))
         name = f"the order of episodes matters to {estimator!r} on {problem.name}"
         for field in ("value", "standard_error", "unvisited_probability"):
             one, other = getattr(first, field), getattr(alike, field)
             expect(abs(one - other) <= 1e-9 * (1.0 + abs(one)), f"{name}: {field} {one} or {other}")
-        shuffled = estimator.estimate(task, _reordered(data, rng.permutation(EPISODES)))
+        shuffled = estimator.estimate(task, _reorder(data, rng.permutation(EPISODES)))
         expect(
             abs(first.value - shuffled.value) < first.standard_error,
             f"{name}: value {first.value} or {shuffled.value}",
@@ -96,7 +102,7 @@ def check_order_does_not_matter(factory: Factory) -> None:
 
 @contract
 def check_bad_data_is_refused(factory: Factory) -> None:
-    """Data that cannot be of the task is refused with an InputError."""
+    """Data that cannot belong to the task is refused with an InputError."""
     estimator = factory()
     for problem, task, data in _samples():
         states, actions, horizon = task.states, task.actions, task.horizon
@@ -216,7 +222,7 @@ def _samples() -> list[tuple[Problem, Task, Dataset]]:
     ]
 
 
-def _reordered(data: Dataset, order: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Dataset:
+def _reorder(data: Dataset, order: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Dataset:
     return Dataset.of(data[int(episode)] for episode in order)
 
 

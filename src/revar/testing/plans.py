@@ -14,8 +14,8 @@ from revar.simulation.simulate import simulate
 from revar.simulation.world import World
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, shown_to
-from revar.testing.expectations import contract, expect, expect_refusal, identical
-from revar.testing.samples import on_policy_episodes, sample_problems, statistics_of, task_of
+from revar.testing.contracts import contract, expect, expect_refusal, identical
+from revar.testing.problems import on_policy_episodes, sample_problems, statistics_of, task_of
 
 Factory = Callable[[], Strategy]
 
@@ -59,7 +59,7 @@ def check_plans_are_valid(factory: Factory) -> None:
 
 @contract
 def check_asks_only_for_what_counts(factory: Factory) -> None:
-    """Only actions that the target policy takes are asked for, by either engine.
+    """Only actions that the target policy takes are asked for, compiled or not.
 
     A plan that follows shares step by step may lead elsewhere, but only where it has a share.
     The propensity of an action is its score where it was sampled, and unknown otherwise.
@@ -94,7 +94,7 @@ def check_asks_only_for_what_counts(factory: Factory) -> None:
 
 @contract
 def check_bad_rewards_are_refused(factory: Factory) -> None:
-    """A reward that is not a number is refused; what was recorded before stays, and goes on."""
+    """A reward that is not a number is refused, changes nothing, and collection goes on."""
     strategy = factory()
     for problem in sample_problems():
         witness = Witness(strategy, problem)

@@ -14,7 +14,7 @@ from revar.campaigns.storage.interface import (
     Storage,
     StorageError,
 )
-from revar.testing.expectations import contract, expect
+from revar.testing.contracts import contract, expect
 
 Factory = Callable[[], Storage]
 
@@ -63,7 +63,7 @@ def check_names_are_unique(factory: Factory) -> None:
 
 @contract
 def check_log(factory: Factory) -> None:
-    """Events come back byte by byte, in order, from any position, page by page."""
+    """Events come back unchanged, in order, from any position, page by page."""
     bodies = [bytes([i, 0, 255]) * (1 + i) for i in range(20)]
     with factory() as storage:
         storage.create("one", "one", b"")
@@ -151,7 +151,7 @@ def check_concurrent_appends(factory: Factory) -> None:
 
 @contract
 def check_campaign(factory: Factory) -> None:
-    """A campaign runs on it, and another process would find it as it stands."""
+    """A campaign runs on it, and another process finds the same state."""
     with factory() as storage:
         campaign = Campaign.create(
             storage, "campaign", policy={"s": [0.5, 0.5]}, horizon=2, episodes=3, seed=1

@@ -1,0 +1,270 @@
+"""Commands that run experiments and report them: `revar demo`, `reproduce` and `report`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from revar.cli.options import engine_options, make_engine
+from revar.cli.output import print_json, print_results, results_as_data
+from revar.errors import INTERRUPTED, InputError
+
+if TYPE_CHECKING:
+    from revar.experiments.engines import Engine
+    from revar.experiments.experiment import Experiment
+    from revar.experiments.results import Results
+
+
+@click.command()
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("results/demo"),
+    show_default=True,
+    help="Folder for the tables and the report.",
+)
+def demo(output: Path) -> None:
+    """Evaluate a policy on the gridworld after three ways to collect 1,000 episodes.
+
+    Each way is simulated 500 times. The first run of each is shown as a user would see it: a
+    value with an interval. The mean squared errors of all runs say what the choice of actions
+    bought.
+
+    \b
+    Example:
+      revar demo
+    """
+    from revar.experiments.experiment import load_built_in
+
+    experiment = load_built_in("demo")
+    check_report(experiment)
+    results = run_and_store(experiment, output, seed=0, quick=False)
+    page = write_report(results, output)
+    _print_demo(results)
+    click.echo(f"report: {page}")
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="NAME...")
+@click.option("--quick", is_flag=True, help="Fewer runs and episodes: minutes for all.")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    help="Folder for the results; each experiment gets its own in it.",
+)
+@click.option(
+    "--spec",
+    "specs",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    help="A TOML file that declares an experiment of your own; may be given several times.",
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
+@engine_options
+@click.option("--no-report", is_flag=True, help="Store the tables and write no page.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+def reproduce(
+    names: tuple[str, ...],
+    quick: bool,
+    output: Path,
+    specs: tuple[Path, ...],
+    seed: int,
+    threads: int | None,
+    engine: str,
+    address: str | None,
+    no_report: bool,
+    as_json: bool,
+) -> None:
+    """Run experiments, store their results and write a report for each.
+
+    NAME is one of tree, gridworld, ablation, regret, examples, flow, coverage, peers, or all.
+    Finished parts are stored at once: after Ctrl-C the same command continues, and ends with the
+    same tables. A finished experiment is not run again.
+
+    \b
+    Examples:
+      revar reproduce tree --quick
+      revar reproduce all --output results
+      revar reproduce --spec my_experiment.toml
+      revar reproduce peers --engine ray --address auto
+    """
+    chosen = _choose_experiments(names, specs)
+    if not no_report:
+        for experiment in chosen:
+            check_report(experiment)
+    player = make_engine(engine, threads, address)
+    machine = []
+    for experiment in chosen:
+        directory = output / experiment.name
+        results = run_and_store(
+            experiment,
+            directory,
+            seed=seed,
+            quick=quick,
+            engine=player,
+        )
+        page = None if no_report else write_report(results, directory)
+        if as_json:
+            machine.append(
+                results_as_data(results) | {"report": None if page is None else str(page)}
+            )
+            continue
+        print_results(results, first_only=len(chosen) > 1)
+        click.echo(f"{'tables' if page is None else 'report'}: {page or directory}\n")
+    if as_json:
+        print_json(machine)
+
+
+@click.command()
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--markdown",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    help="Also write everything as one Markdown page, with its figures in a folder beside it.",
+)
+def report(directory: Path, markdown: Path | None) -> None:
+    """Write the reports of the experiments in DIRECTORY again, without running anything.
+
+    DIRECTORY is what `revar reproduce --output` was given, or the folder of one experiment.
+
+    \b
+    Examples:
+      revar report results
+      revar report results/tree
+      revar report results --markdown docs/results.md
+    """
+    from revar.experiments.experiment import PAPER
+    from revar.experiments.results import MANIFEST, read_results
+
+    places = [path.parent for path in (directory / MANIFEST, *directory.glob(f"*/{MANIFEST}"))]
+    found = [place for place in places if (place / MANIFEST).exists()]
+    if not found:
+        raise InputError(f"{directory} holds no finished experiment")
+    order = {name: rank for rank, name in enumerate(PAPER)}
+    loaded = [(place, read_results(place)) for place in found]
+    loaded.sort(key=lambda each: (order.get(each[1].experiment.name, len(order)), str(each[0])))
+    for place, results in loaded:
+        click.echo(f"report: {write_report(results, place)}")
+    if markdown is not None:
+        from revar.reports.pages import write_markdown
+
+        write_markdown([results for _, results in loaded], markdown)
+        click.echo(f"page: {markdown}")
+
+
+def run_and_store(
+    experiment: "Experiment",
+    directory: Path,
+    *,
+    seed: int,
+    quick: bool,
+    engine: "Engine | None" = None,
+    kept: bool = True,
+) -> "Results":
+    """Run an experiment under a progress bar; an interrupt ends the command and says how to go on.
+
+    `kept` says whether the directory outlives the command.
+    """
+    import revar
+    from revar.experiments.runner import run_experiment
+
+    try:
+        with revar.progress_bar(experiment.name) as progress:
+            return run_experiment(
+                experiment,
+                directory,
+                seed=seed,
+                quick=quick,
+                engine=engine,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        where = (
+            f" What is finished of {experiment.name!r} is stored in {directory}; the same command "
+            f"goes on from there."
+        )
+        click.echo("Stopped." + (where if kept else ""), err=True)
+        raise SystemExit(INTERRUPTED) from None
+
+
+def check_report(experiment: "Experiment") -> None:
+    """Raise if the report could not be written, before anything is run."""
+    _load_report_extras()
+    from revar.reports.pages import check_report as check
+
+    check(experiment)
+
+
+def write_report(results: "Results", directory: Path) -> Path:
+    """Write the page of an experiment; returns its path."""
+    _load_report_extras()
+    from revar.reports.pages import write_report as write
+
+    return write(results, directory)
+
+
+def _load_report_extras() -> None:
+    from revar.errors import require_extra
+
+    require_extra("matplotlib", "plots")
+    for module in ("plotly", "jinja2"):
+        require_extra(module, "report")
+
+
+def _choose_experiments(names: tuple[str, ...], specs: tuple[Path, ...]) -> "list[Experiment]":
+    from revar.experiments.experiment import (
+        PAPER,
+        check_experiment,
+        load_built_in,
+        read_experiment,
+    )
+
+    if not names and not specs:
+        raise InputError(f"which experiment? Name one of {', '.join(PAPER)}, or all")
+    wanted = dict.fromkeys(each for name in names for each in (PAPER if name == "all" else (name,)))
+    chosen = [load_built_in(name) for name in wanted] + [read_experiment(path) for path in specs]
+    for experiment in chosen:
+        if [other.name for other in chosen].count(experiment.name) > 1:
+            raise InputError(f"two experiments are called {experiment.name!r}")
+    return [check_experiment(experiment) for experiment in chosen]
+
+
+def _print_demo(results: "Results") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from revar.estimators import Estimate
+    from revar.reports.conclusions import answer_question
+    from revar.reports.metrics import error_ratio, final
+
+    exact = results.manifest.exact[0]
+    series = {each.strategy: each for each in results.series}
+    budget = results.experiment.budgets()[0]
+    table = Table(
+        title=f"The policy's value on the {exact.problem} is {exact.value:.4f}; "
+        f"estimated from {budget:,} episodes",
+        caption="Value and interval: what the first of the runs reports. K·MSE: mean squared "
+        f"error times episodes, over {results.experiment.runs} runs; at best {exact.limit:.2f}.",
+    )
+    table.add_column("collected with")
+    for heading in ("value", "95% interval", "K·MSE", "error of on-policy / this"):
+        table.add_column(heading, justify="right")
+    for name, each in series.items():
+        estimate = Estimate(
+            float(each.estimates[0, -1]), float(each.standard_errors[0, -1]), budget
+        )
+        low, high = estimate.interval
+        table.add_row(
+            name,
+            f"{estimate.value:.3f}",
+            f"[{low:.3f}, {high:.3f}]".replace("[", r"\["),
+            str(final(each)),
+            "" if name == "on-policy" else str(error_ratio(series["on-policy"], each)),
+        )
+    console = Console()
+    console.print(table)
+    for sentence in answer_question(results)[1:]:
+        console.print(sentence, highlight=False)

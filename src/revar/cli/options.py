@@ -1,0 +1,132 @@
+"""Options that several commands share: what is evaluated, and who runs an experiment."""
+
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from revar.errors import InputError
+
+if TYPE_CHECKING:
+    from revar.environments.observations import Bins
+    from revar.experiments.engines import Engine
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_ENVIRONMENT = (
+    click.argument("environment"),
+    click.option(
+        "--policy",
+        "policy_name",
+        help="uniform, a .npy or .npz file, or module:function. Built-in problems have their own.",
+    ),
+    click.option("--epsilon", type=float, help="Act greedily by the policy but for this share."),
+    click.option(
+        "--env-option",
+        "env_options",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Given to the environment; VALUE is JSON or a plain text. May be repeated.",
+    ),
+    click.option("--bins", "bins_text", help="Edges for continuous observations, as JSON lists."),
+    click.option("--horizon", type=int, help="Default: the environment's time limit."),
+    click.option("--discount", type=float, help="Default: a built-in problem's own, else 1."),
+    click.option("--confidence", default=0.95, show_default=True),
+    click.option("--seed", type=int, help="Default: a new one, which is printed."),
+)
+_ENGINE = (
+    click.option(
+        "--threads", type=click.IntRange(min=1), default=None, help="Default: every core."
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        show_default=True,
+        help="This process, or Ray; tables are the same.",
+    ),
+    click.option(
+        "--address",
+        default=None,
+        help="Of a running Ray cluster, e.g. auto. Default: one on this machine.",
+    ),
+)
+
+
+def environment_options(command: Command) -> Command:
+    """Add the options that say what is evaluated."""
+    return _add(_ENVIRONMENT, command)
+
+
+def engine_options(command: Command) -> Command:
+    """Add --threads, --engine and --address."""
+    return _add(_ENGINE, command)
+
+
+def _add(options: tuple[Callable[[Command], Command], ...], command: Command) -> Command:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def make_engine(engine: str, threads: int | None, address: str | None) -> "Engine":
+    """Make the engine that the options name."""
+    from revar.experiments.engines import LocalEngine, RayEngine
+
+    if engine == "ray":
+        return RayEngine(address, threads)
+    if address is not None:
+        raise InputError("--address is for --engine ray")
+    return LocalEngine(threads)
+
+
+def load_policy_option(
+    environment: str, name: str | None, epsilon: float | None, options: dict[str, Any]
+) -> Any:
+    """Load the policy by its name; with epsilon, make it epsilon-greedy."""
+    from revar.environments.opening import action_count, open_environment
+    from revar.evaluation.policies import load_policy
+
+    search_this_folder()
+    if name is None and epsilon is not None:
+        raise click.UsageError("--epsilon is for a policy that is given with --policy")
+    if name is None or epsilon is None:
+        return None if name is None else load_policy(name)
+    opened = open_environment(environment, options)
+    actions = action_count(opened)
+    opened.close()
+    return load_policy(name, epsilon, actions)
+
+
+def search_this_folder() -> None:
+    """Find the user's own modules as `python -m` does."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+
+
+def parse_named_values(pairs: tuple[str, ...]) -> dict[str, Any]:
+    """Read NAME=VALUE pairs; a value that is not JSON is a text."""
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{pair!r} is not NAME=VALUE", param_hint="--env-option")
+        try:
+            values[name] = json.loads(text)
+        except json.JSONDecodeError:
+            values[name] = text
+    return values
+
+
+def parse_bins(text: str | None) -> "Bins | None":
+    """Read edges from JSON, one list for each number of the observation."""
+    from revar.environments.observations import Bins
+
+    if text is None:
+        return None
+    try:
+        return Bins(json.loads(text))
+    except (json.JSONDecodeError, TypeError) as error:
+        raise click.BadParameter(f"not a list of lists ({error})", param_hint="--bins") from None
