@@ -3,8 +3,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revar import Task
+from revar import TabularMDP, Task, occupancy, policy_value
 from revar.errors import InputError
+from revar.model.task import checked_behavior, checked_policy
 from revar.problems import problems
 
 
@@ -82,3 +83,98 @@ def test_the_policy_is_checked_against_the_model() -> None:
     problem = problems.find("bandit")()
     with pytest.raises(InputError, match=r"policy of state 0 sums to 0\.5;"):
         Task.of(problem.mdp, problem.policy / 2)
+
+
+@pytest.fixture
+def mdp() -> TabularMDP:
+    """0 goes to 1 (action 0) or 2 (action 1); 1 goes to 3; all others end. Three steps."""
+    transitions = np.zeros((4, 2, 4))
+    transitions[0, 0, 1] = transitions[0, 1, 2] = 1.0
+    transitions[1, :, 3] = 1.0
+    return TabularMDP(transitions, 1.0, 0.0, [1.0, 0.0, 0.0, 0.0], 3)
+
+
+def refusal(mdp: TabularMDP, policy: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        checked_policy(mdp, policy)
+    return str(caught.value)
+
+
+def test_rows_must_sum_to_one_where_the_policy_leads(mdp: TabularMDP) -> None:
+    policy = np.full((4, 2), 0.5)
+    policy[2] = [0.5, 0.4]
+    assert refusal(mdp, policy) == (
+        "policy of state 2 sums to 0.9; a state that it reaches needs probabilities that sum to 1"
+    )
+
+
+@pytest.mark.parametrize("row", [[0.0, 0.0], [0.5, 0.4], [0.9, 0.9]])
+def test_rows_elsewhere_are_free(mdp: TabularMDP, row: list[float]) -> None:
+    # Action 0 alone is taken in state 0, so that state 2 is reachable, but not by this policy.
+    policy = np.array([[1.0, 0.0], [0.5, 0.5], row, [0.5, 0.5]])
+    assert np.array_equal(checked_policy(mdp, policy), policy)
+    assert policy_value(mdp, policy) == 3.0
+
+
+def test_rows_past_the_horizon_are_free(mdp: TabularMDP) -> None:
+    short = TabularMDP(mdp.transitions, 1.0, 0.0, mdp.initial, 2)
+    policy = np.array([[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.0, 0.0]])
+    assert "policy of state 3 sums to 0" in refusal(mdp, policy)
+    assert policy_value(short, policy) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.nan, "policy of state 3, action 1 is nan; it must be finite"),
+        (-0.5, "policy of state 3, action 1 is -0.5; it must lie in [0, 1]"),
+        (1.5, "policy of state 3, action 1 is 1.5; it must lie in [0, 1]"),
+    ],
+)
+def test_entries_are_probabilities(mdp: TabularMDP, value: float, message: str) -> None:
+    policy = np.full((4, 2), 0.5)
+    policy[3, 1] = value
+    assert refusal(mdp, policy) == message
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 4), (4, 3), (1, 4, 2)])
+def test_the_shape_is_states_by_actions(mdp: TabularMDP, shape: tuple[int, ...]) -> None:
+    assert refusal(mdp, np.full(shape, 0.5)) == (
+        f"policy has shape {shape}; it must be [states, actions] = (4, 2)"
+    )
+
+
+def test_sums_of_one_up_to_rounding_are_accepted(mdp: TabularMDP) -> None:
+    policy = np.full((4, 2), 0.5 + 1e-11)
+    assert np.array_equal(checked_policy(mdp, policy), policy)
+
+
+def test_behaviors_are_tables_or_one_table_a_step(mdp: TabularMDP) -> None:
+    table = np.full((4, 2), 0.5)
+    assert checked_behavior(mdp, table).shape == (1, 4, 2)
+    assert checked_behavior(mdp, np.stack([table] * 3)).shape == (3, 4, 2)
+    with pytest.raises(InputError, match=r"behavior has shape \(2, 4, 2\); it must be"):
+        checked_behavior(mdp, np.stack([table] * 2))
+
+
+def test_behaviors_must_sum_to_one_where_they_lead(mdp: TabularMDP) -> None:
+    behavior = np.full((4, 2), 0.5)
+    behavior[1] = 1.0
+    with pytest.raises(InputError, match="behavior of state 1 sums to 2; a state that it reaches"):
+        occupancy(mdp, behavior)
+    behavior[0] = [0.0, 1.0]
+    assert occupancy(mdp, behavior).sum() == 2.0
+
+
+def test_behaviors_by_step_must_sum_to_one_where_they_lead_at_that_step(mdp: TabularMDP) -> None:
+    behavior = np.zeros((3, 4, 2))
+    behavior[0, 0] = [1.0, 0.0]
+    behavior[1, 1] = [0.25, 0.75]
+    behavior[2, 3] = [0.0, 1.0]
+    assert occupancy(mdp, behavior).sum() == 3.0
+    behavior[2, 3] = [0.5, 0.25]
+    with pytest.raises(InputError, match=r"behavior at step 2 of state 3 sums to 0\.75; a state"):
+        occupancy(mdp, behavior)
+    behavior[1, 2, 1] = -1.0
+    with pytest.raises(InputError, match="behavior at step 1 of state 2, action 1 is -1; it must"):
+        occupancy(mdp, behavior)

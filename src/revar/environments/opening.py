@@ -14,7 +14,7 @@ LONGEST = {"Blackjack-v1": 20}
 
 
 def open_environment(env: Any, options: dict[str, Any] | None = None) -> Any:
-    """The Gymnasium environment that is meant; one that is given as an object stays as it is."""
+    """Open the Gymnasium environment that is meant; an object is returned as it is."""
     if isinstance(env, TabularMDP):
         return to_gymnasium(env)
     if isinstance(env, Problem):

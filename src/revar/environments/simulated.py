@@ -11,7 +11,7 @@ from revar.simulation.world import World, draw_first_state, draw_outcome, draw_r
 
 
 class ModelEnvironment(gymnasium.Env[np.int64, np.int64]):
-    """See `to_gymnasium`. Draws as the simulation engine does, from the environment's stream."""
+    """See `to_gymnasium`. Draws as `simulate` does, from the environment's own stream."""
 
     metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own form
 

@@ -74,7 +74,7 @@ class Comparison:
 
 
 def compare(task: Task, statistics: VisitStatistics) -> Comparison:
-    """From estimated costs: every pair costs what it does, and is visited as on-policy."""
+    """From estimated costs, with visits as on-policy collection would make them."""
     episodes = int(statistics.episodes)
     observed = statistics.observed(task.states)
     model = fit_model(task, observed)
@@ -101,7 +101,7 @@ def corrected_costs(task: Task, observed: RunStatistics) -> FloatArray:
 def fit_corrected_model(task: Task, observed: RunStatistics) -> TabularMDP:
     """The fitted model, with so much reward noise that its costs are the corrected ones.
 
-    A sample's own variance is too small on average, most of all after few visits.
+    The variance of a sample is too small on average, most of all after few visits.
     """
     model = fit_model(task, observed)
     fading = task.discount ** np.arange(task.horizon, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""advise: from a pilot or stored data, how many episodes a wanted half-width needs."""
+"""advise: how many episodes a half-width needs, from a pilot or stored data."""
 
 from dataclasses import dataclass
 from math import ceil, isfinite
@@ -25,7 +25,7 @@ from revar.theory.costs import estimation_variance
 from revar.theory.flow import optimal_flow
 
 RESAMPLES = 200
-CLOSE = 0.10  # on-policy this close to optimal is worth saying
+CLOSE = 0.10  # to optimal: on-policy is then called good enough
 TOO_MUCH_UNSEEN = 0.10  # of the policy's episodes
 
 
@@ -56,7 +56,7 @@ class Advice:
 
     @property
     def sentence(self) -> str:
-        """What to make of it."""
+        """The advice in one sentence."""
         if self.unvisited_probability > TOO_MUCH_UNSEEN:
             return "the data has seen too little of this policy to compare; give more of it"
         if self.on_policy.high is None or self.flow.high is None:
@@ -186,11 +186,11 @@ def _needs(model: TabularMDP, task: Task, best: FloatArray) -> tuple[float, floa
 
 
 def _need(episodes: float, resampled: FloatArray) -> Need:
-    """The number, and how resampled numbers spread around their median, on a log scale.
+    """The number, with an interval from the spread of resampled numbers on a log scale.
 
-    A variance that came out too small by some factor is as likely as one too large by it, so that
-    the spread is turned round: what resampling makes smaller may well be larger. Where resampled
-    data can be without any variance, there is no saying how much larger.
+    Resampled numbers spread around the number as the number does around the truth. So the spread
+    is mirrored: where resampling divides by a factor, the truth may be larger by it. Where
+    resampled data can lack any variance, there is no upper end.
     """
     if not isfinite(episodes) or resampled.size == 0:
         raise InputError("the data cannot tell how many episodes are needed; give more of it")

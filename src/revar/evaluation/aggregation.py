@@ -1,4 +1,4 @@
-"""Whether states that lump observations together can be trusted: the mean return as a witness."""
+"""Whether binned observations bias the estimate: it is compared with the mean return."""
 
 from dataclasses import dataclass
 from math import copysign, inf, isclose, isfinite, sqrt
@@ -23,7 +23,7 @@ from revar.model.validation import checked_count, checked_whole
 
 @dataclass(frozen=True)
 class AggregationCheck:
-    """The estimate beside the mean return of fresh episodes of the policy itself."""
+    """The estimate and the mean return of new episodes of the policy itself."""
 
     value: float
     mean_return: float
@@ -32,15 +32,15 @@ class AggregationCheck:
 
     @property
     def difference(self) -> float:
-        """What the estimate is above the mean return."""
+        """By how much the estimate exceeds the mean return."""
         return self.value - self.mean_return
 
     @property
     def deviations(self) -> float:
-        """The difference in standard errors; beyond 3 it is no accident."""
+        """The difference in standard errors; more than 3 is no accident."""
         if self.standard_error > 0:
             return self.difference / self.standard_error
-        # Without any noise the two are the same but for rounding, or there is no accident.
+        # Without noise the two differ by rounding, or not by accident.
         same = isclose(self.value, self.mean_return, rel_tol=1e-9, abs_tol=1e-12)
         return 0.0 if same else copysign(inf, self.difference)
 
@@ -67,11 +67,11 @@ def check_aggregation(
     bins: Bins | None = None,
     env_options: dict[str, Any] | None = None,
 ) -> AggregationCheck:
-    """Play the policy itself, on raw observations, and compare its mean return with the estimate.
+    """Play the policy on raw observations, and compare its mean return with the estimate.
 
-    The mean return needs no states and cannot be biased by them. The check sees both effects of
-    bins: that the policy acts by their centres, and that what follows is not Markov. `policy` is
-    given as in `evaluate`; an array over binned observations needs the `bins`.
+    The mean return needs no states, so that they cannot bias it. The check sees both effects of
+    bins: the policy acts by their centres, and states are not Markov. `policy` is given as in
+    `evaluate`; an array over binned observations needs the `bins`.
     """
     count, first = checked_count(episodes, "episodes"), checked_whole(seed, "seed")
     opened = open_environment(env, env_options)
@@ -93,7 +93,7 @@ def check_aggregation(
 
 
 def _by_observation(env: Any, policy: Any, bins: Bins | None) -> ObservationPolicy:
-    """The policy as a function of the raw observation, whose answers are checked."""
+    """The policy as a function of the raw observation, with its answers checked."""
     actions = action_count(env)
     found = resolve_policy(policy, actions)
     if not callable(found):
@@ -114,7 +114,7 @@ def _by_observation(env: Any, policy: Any, bins: Bins | None) -> ObservationPoli
 def _returns(
     env: Any, policy: ObservationPolicy, horizon: int, discount: float, episodes: int, seed: int
 ) -> FloatArray:
-    # Not the environment's own stream, in which actions would go together with what follows them.
+    # A stream of its own: in the environment's, actions would correlate with what follows them.
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
     returns = np.zeros(episodes)
     first = int(env.action_space.start)

@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish to see what is there, heard between two steps and never in the midst of one."""
+"""Ctrl-C is noted, and heeded between two steps."""
 
 import signal
 import threading
@@ -16,7 +16,7 @@ class Interrupt:
 
     @contextmanager
     def ignored(self) -> Iterator[None]:
-        """What is being saved must be saved to its end."""
+        """Ignore signals while something is being saved."""
         self._ignoring = True
         try:
             yield
@@ -24,7 +24,7 @@ class Interrupt:
             self._ignoring = False
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        """A signal came: the first one is a wish, a second one is raised."""
+        """Note the first signal; raise at the second."""
         del number, frame
         if self._ignoring:
             return
@@ -35,7 +35,7 @@ class Interrupt:
 
 @contextmanager
 def listening() -> Iterator[Interrupt]:
-    """Note Ctrl-C instead of raising it; a second one is raised, for what does not return."""
+    """Note Ctrl-C instead of raising; a second one raises, in case a step does not return."""
     interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():
         yield interrupt  # signals reach the main thread only

@@ -18,7 +18,7 @@ ObservationPolicy = Callable[[Any], Any]
 
 
 class TargetPolicy:
-    """The target policy by state: asked once for every state, and remembered."""
+    """The target policy by state: called once for each state, and remembered."""
 
     def __init__(self, policy: Any, observations: Observations, actions: int) -> None:
         self.first_label = observations.first
@@ -31,7 +31,7 @@ class TargetPolicy:
         if row is None:
             answer = self._ask(state)
             try:
-                row = np.array(answer)  # a copy: some functions answer into one and the same array
+                row = np.array(answer)  # a copy: some functions return the same array each time
             except ValueError:  # lists of different lengths
                 raise InputError(
                     f"the target policy in state {state!r} gives {answer!r}, which is no row of "
@@ -60,7 +60,7 @@ def ask_policy(policy: Any, observation: Any) -> Any:
         ) from error
 
 
-# The policies that functions below make are records, not closures: workers are sent them.
+# The policies made below are records, not closures, so that they can be sent to workers.
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +94,12 @@ class _EpsilonGreedy:
 
 @dataclass(frozen=True, eq=False)
 class SoftTable:
-    """What `epsilon_greedy` makes of an array: looked up as arrays are, by places."""
+    """What `epsilon_greedy` makes of an array; indexed like one."""
 
     table: FloatArray  # [*observations, A]
 
     def __call__(self, observation: Any) -> FloatArray:
-        """The row of an observation that is its own place."""
+        """The row of an observation that is its own index."""
         return np.asarray(self.table[observation])
 
 
@@ -128,7 +128,7 @@ class _Distribution:
 
 
 def _softened(found: FloatArray, by_row: bool, epsilon: float, actions: int) -> FloatArray:
-    """Probabilities for actions that are named, or that are best in the last axis."""
+    """Probabilities from actions, or from values whose largest in the last axis is best."""
     best = np.asarray(np.argmax(found, axis=-1) if by_row else found)
     none = ~((best >= 0) & (best < actions) & (best == np.floor(best)))
     if none.any():

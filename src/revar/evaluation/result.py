@@ -1,4 +1,4 @@
-"""EvaluationResult: a policy's value, how sure of it one may be, and what it rests on."""
+"""EvaluationResult: a policy's value, its interval, and the data it rests on."""
 
 from dataclasses import dataclass
 from functools import cached_property

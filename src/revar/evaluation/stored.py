@@ -1,4 +1,4 @@
-"""A policy's value from stored episodes alone; several policies may be judged by one dataset."""
+"""A policy's value from stored episodes alone; one dataset serves any number of policies."""
 
 from collections.abc import Hashable
 from pathlib import Path
@@ -31,8 +31,8 @@ def evaluate_data(
 ) -> EvaluationResult:
     """The value of `policy` by certainty equivalence, whatever behavior collected the episodes.
 
-    With `env`, an environment or its name, the policy is given as in `evaluate`. Without, a
-    function is asked with the states' labels, and an array is looked up by them.
+    With `env`, an environment or its name, the policy is given as in `evaluate`. Without it, a
+    function is called with the states' labels, and an array is indexed by them.
     """
     data = dataset_of(dataset, "dataset")
     checked_confidence(confidence)

@@ -24,7 +24,7 @@ from revar.model.validation import (
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class TabularMDP:
-    """What is true (or believed) about an environment with S states and A actions.
+    """What is true (or estimated) of an environment with S states and A actions.
 
     transitions: array [S, A, S] or scipy.sparse [S*A, S] (row s*A + a). A row may sum to less
         than one: the rest is the probability that the episode ends there.
