@@ -25,7 +25,7 @@ from revar.model.validation import (
 )
 from revar.simulation.standing import StandingPlan
 from revar.strategies.selection import DRAWN, Selection
-from revar.strategies.strategy import Plan, Strategy, find_strategy, made_plan
+from revar.strategies.strategy import Plan, Strategy, find_strategy, make_plan
 
 Policy = Callable[[Any], Any]  # from a state's key to the target policy's probabilities in it
 
@@ -190,7 +190,7 @@ class Collection:
         """The plan that an episode follows from now on; made anew where it is time."""
         if self._standing is None or self._standing.due:
             if len(self.states) > 0:
-                plan = made_plan(self.strategy, self.task, self.statistics)
+                plan = make_plan(self.strategy, self.task, self.statistics)
             else:
                 # A plan for no state yet, of the kind that the strategy makes for a single one.
                 row = np.full(self.actions, 1.0 / self.actions)
@@ -241,7 +241,7 @@ class Collection:
 
     def _plan_without_data(self, row: FloatArray) -> Plan:
         task = replace(self.task, policy=row[None])
-        return made_plan(self.strategy, task, VisitStatistics(1, self.actions))
+        return make_plan(self.strategy, task, VisitStatistics(1, self.actions))
 
 
 def new_seed() -> int:

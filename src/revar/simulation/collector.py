@@ -5,7 +5,7 @@ import numpy as np
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.simulation.standing import StandingPlan
-from revar.strategies.strategy import Strategy, made_plan
+from revar.strategies.strategy import Strategy, make_plan
 
 
 class Collector:
@@ -55,6 +55,6 @@ class Collector:
 
     def _plan_in_force(self) -> StandingPlan:
         if self.standing is None or self.standing.due:
-            plan = made_plan(self.strategy, self.task, self.statistics)
+            plan = make_plan(self.strategy, self.task, self.statistics)
             self.standing = StandingPlan(plan, self.strategy.id)
         return self.standing
