@@ -7,9 +7,9 @@ import numpy as np
 
 from revar.compilation import compiled
 from revar.model.arrays import FloatArray, Layers, RunStatistics
-from revar.strategies.flow_tuning import Tuning
-from revar.strategies.plug_in import filled_variance, pooled_noise, reward_noise
-from revar.strategies.rule import Question
+from revar.strategies.compiled_rule import Question
+from revar.strategies.estimated_model import filled_variance, pooled_noise, reward_noise
+from revar.strategies.flow.tuning import Tuning
 from revar.theory.recursions import backward_values, influence
 
 
@@ -23,7 +23,7 @@ class Worth(NamedTuple):
 
 
 @compiled
-def estimated_costs(
+def estimate_costs(
     question: Question,
     layers: Layers,
     statistics: RunStatistics,
