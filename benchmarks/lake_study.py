@@ -18,7 +18,7 @@ from scipy.stats import binomtest, ks_2samp
 
 import revar
 from benchmarks.machine import facts
-from revar.evaluation.looks import look_times, quantile
+from revar.evaluation.checkpoints import checkpoint_times, quantile
 from revar.model.arrays import FloatArray
 from revar.simulation.result import SimulationResult
 
@@ -70,7 +70,7 @@ class Lake:
 
 @dataclass(frozen=True)
 class Stopping:
-    """Stopping at a half-width: what the interval covers, with and without allowing for looks."""
+    """Stopping at a half-width: what the interval covers, allowing for checkpoints or not."""
 
     problem: str
     half_width: float
@@ -165,10 +165,10 @@ def stopped(
     runs: int,
     budget: int = 5000,
 ) -> Stopping:
-    """The rule of `evaluate(half_width=...)` applied to simulated runs at its looks."""
-    looks = look_times(budget)
+    """The rule of `evaluate(half_width=...)` applied to simulated runs at its checkpoints."""
+    times = checkpoint_times(budget)
     result = revar.simulate(
-        mdp, policy, "flow", episodes=budget, runs=runs, seed=2, checkpoints=looks
+        mdp, policy, "flow", episodes=budget, runs=runs, seed=2, checkpoints=times
     )
 
     def taken(z: float) -> tuple[FloatArray, FloatArray]:
@@ -180,7 +180,7 @@ def stopped(
         error = np.abs(result.estimates[rows, place] - result.true_value)
         return error <= z * result.standard_errors[rows, place], place
 
-    held, place = taken(quantile(0.95, looks))
+    held, place = taken(quantile(0.95, times))
     naive, _ = taken(quantile(0.95))
     return Stopping(
         label,
@@ -188,8 +188,8 @@ def stopped(
         runs,
         float(held.mean()),
         float(naive.mean()),
-        float(np.median(np.array(looks)[place])),
-        float(np.mean(place < len(looks) - 1)),
+        float(np.median(np.array(times)[place])),
+        float(np.mean(place < len(times) - 1)),
     )
 
 
@@ -233,11 +233,12 @@ def markdown(lakes: list[Lake], cases: list[Stopping]) -> str:
             f"| {lake.measured_ratio:.2f} ± {lake.measured_ratio * lake.measured_error:.2f} "
             f"| {PUBLISHED[lake.size, lake.epsilon]:.2f} |"
         )
+    times = checkpoint_times(5000)
     lines += [
         "",
-        f"Stopping at a half-width, looks at {', '.join(map(str, look_times(5000)))} episodes, "
-        f"{cases[0].runs} runs a row; z = {quantile(0.95, look_times(5000)):.3f} allows for the "
-        f"looks, 1.960 does not.",
+        f"Stopping at a half-width, checkpoints at {', '.join(map(str, times))} episodes, "
+        f"{cases[0].runs} runs a row; z = {quantile(0.95, times):.3f} allows for all of them, "
+        f"1.960 does not.",
         "",
         "| problem | half-width | stops before the budget | median episodes | interval holds "
         "| with z = 1.960 |",

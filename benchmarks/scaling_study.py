@@ -24,9 +24,9 @@ from benchmarks.machine import facts
 from benchmarks.workers import PAUSE, STEPS, seconds_per_step
 from revar.collection import Collection
 from revar.collection.batches import Batch, Dispatcher, add_batch
-from revar.environments.opening import horizon_of, open_environment
+from revar.environments.opening import action_count, horizon_of, open_environment
 from revar.evaluation.interrupts import Interrupt
-from revar.evaluation.opened import action_count, target_for
+from revar.evaluation.policies import target_policy_of
 from revar.evaluation.workers.pool import InlinePool, PoolSettings, default_batch
 from revar.evaluation.workers.worker import WorkerSetup
 from revar.strategies.strategy import find_strategy
@@ -71,7 +71,7 @@ def costs_of(problem: str) -> Costs:
     env = open_environment(problem)
     strategy = find_strategy("flow")
     policy = revar.find_problem(problem).policy
-    target = target_for(env, policy, None)
+    target = target_policy_of(env, policy, None)
     horizon, actions = horizon_of(env, None), action_count(env)
 
     def collected() -> Collection:

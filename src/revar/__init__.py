@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from revar.datasets.files import save_dataset as save_dataset
     from revar.datasets.minari import from_minari as from_minari
     from revar.datasets.minari import to_minari as to_minari
-    from revar.environments.bins import Bins as Bins
-    from revar.environments.models import to_gymnasium as to_gymnasium
+    from revar.environments.observations import Bins as Bins
+    from revar.environments.opening import to_gymnasium as to_gymnasium
     from revar.environments.tables import from_gymnasium as from_gymnasium
     from revar.evaluation.advice import advise as advise
     from revar.evaluation.aggregation import check_aggregation as check_aggregation
@@ -74,8 +74,8 @@ _HOMES = {
     "EvaluationError": "revar.evaluation.run",
     "evaluate_data": "revar.evaluation.stored",
     "simulate": "revar.simulation.simulate",
-    "Bins": "revar.environments.bins",
-    "to_gymnasium": "revar.environments.models",
+    "Bins": "revar.environments.observations",
+    "to_gymnasium": "revar.environments.opening",
     "from_gymnasium": "revar.environments.tables",
     "TabularMDP": "revar.model.mdp",
     "load_mdp": "revar.model.files",

@@ -5,9 +5,8 @@ import gymnasium
 import pytest
 
 import revar
-from revar.environments.opening import LONGEST, horizon_of, open_environment
+from revar.environments.opening import LONGEST, horizon_of, open_environment, open_environments
 from revar.errors import InputError
-from revar.evaluation.opened import opened_for
 from tests.environments.custom import Corridor
 
 
@@ -90,13 +89,13 @@ def test_options_are_checked() -> None:
     with pytest.raises(InputError, match=r"cannot be opened \(KeyError: '9x9'\)"):
         open_environment("FrozenLake-v1", {"map_name": "9x9"})
     with pytest.raises(InputError, match=r"cannot be opened \(KeyError: '9x9'\)"):
-        opened_for("FrozenLake-v1", {"map_name": "9x9"}, 2)
+        open_environments("FrozenLake-v1", {"map_name": "9x9"}, 2)
     with pytest.raises(InputError, match=r"cannot be opened .*no_such_option"):
-        opened_for("FrozenLake-v1", {"no_such_option": 1}, 2)
+        open_environments("FrozenLake-v1", {"no_such_option": 1}, 2)
     with pytest.raises(InputError, match=r"'make_corridor' cannot be made .*width"):
         open_environment(make_corridor, {"width": 1})
     with pytest.raises(InputError, match="'failing' cannot be made"):
-        opened_for(failing, None, 2)
+        open_environments(failing, None, 2)
     with pytest.raises(InputError, match="options are for environments that are opened by name"):
         open_environment(Corridor(3), {"length": 4})
 

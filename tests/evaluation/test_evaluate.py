@@ -208,7 +208,7 @@ def test_the_figure_is_drawn(tmp_path: Any) -> None:
     assert (tmp_path / "lake.png").stat().st_size > 10_000
     axes = figure.axes[0]
     assert axes.get_xlabel() == "episodes"
-    assert len(axes.lines[0].get_xdata()) == len(result.looks) == 3
+    assert len(axes.lines[0].get_xdata()) == len(result.checkpoints) == 3
 
 
 def test_the_title_fits_and_one_episode_is_a_point(tmp_path: Any) -> None:

@@ -213,7 +213,7 @@ def test_an_interrupted_run_is_resumed_to_the_same_numbers(
     assert resumed.complete
     assert same_data(resumed.dataset, whole.dataset)
     assert (resumed.value, resumed.standard_error) == (whole.value, whole.standard_error)
-    assert resumed.looks == whole.looks
+    assert resumed.checkpoints == whole.checkpoints
     assert same_data(revar.load_dataset(path), whole.dataset)
 
 

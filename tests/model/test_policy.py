@@ -5,7 +5,7 @@ import pytest
 
 from revar import TabularMDP, occupancy, policy_value
 from revar.errors import InputError
-from revar.model.policy import checked_behavior, checked_policy
+from revar.model.task import checked_behavior, checked_policy
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from revar.model.arrays import Layers
-from revar.model.reachability import all_layers, reachable_layers
+from revar.model.structure import all_layers, reachable_layers
 from revar.problems import problems
 from tests.plain_model import MODELS, PlainModel
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from revar.errors import InputError
-from revar.model.policy import checked_policy
+from revar.model.task import checked_policy
 from revar.problems import problems
 
 # Rewards are normal, except where they follow from the successor.

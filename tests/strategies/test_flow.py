@@ -20,7 +20,7 @@ from revar import (
 from revar.errors import InputError
 from revar.estimators import CertaintyEquivalence
 from revar.model.arrays import FloatArray, Layers
-from revar.model.reachability import expand
+from revar.model.structure import expand
 from revar.model.trajectory import ENDED
 from revar.problems import Problem, problems
 from revar.simulation.plain import PlainRun, play_episode

@@ -6,8 +6,8 @@ from scipy.optimize import minimize_scalar
 
 from revar import TabularMDP, occupancy, one_step_costs, optimal_flow, simulate
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
-from revar.model.reachability import reachable_layers
 from revar.model.statistics import VisitStatistics
+from revar.model.structure import reachable_layers
 from revar.model.task import Task
 from revar.problems import problems
 from revar.strategies.compiled_rule import Question

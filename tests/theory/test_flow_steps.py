@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from revar import TabularMDP, occupancy, one_step_costs
 from revar.model.arrays import Layers, Outcomes
-from revar.model.reachability import reachable_layers
+from revar.model.structure import reachable_layers
 from revar.theory.flow_steps import (
     LEAST_SHARE,
     accelerated_sweeps,

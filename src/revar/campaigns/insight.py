@@ -7,7 +7,7 @@ import numpy as np
 
 from revar.campaigns.fold import CampaignState
 from revar.errors import InputError
-from revar.estimators.comparison import compare, estimated_costs
+from revar.estimators.comparison import compare, corrected_costs
 from revar.model.arrays import FloatArray, IntArray
 
 MOST_STATES = 12  # shown, the most visited first
@@ -56,7 +56,7 @@ def insight_of(state: CampaignState) -> Insight | None:
     task = collection.task
     observed = statistics.observed(task.states)
     try:
-        errors = estimated_costs(task, observed) / observed.visits.clip(min=1)
+        errors = corrected_costs(task, observed) / observed.visits.clip(min=1)
         on_policy = compare(task, statistics).on_policy
         current = collection.estimate().standard_error
     except InputError:

@@ -10,7 +10,7 @@ import click
 from revar.errors import InputError
 
 if TYPE_CHECKING:
-    from revar.environments.bins import Bins
+    from revar.environments.observations import Bins
     from revar.experiments.engines import Engine
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -86,8 +86,7 @@ def load_policy_option(
     environment: str, name: str | None, epsilon: float | None, options: dict[str, Any]
 ) -> Any:
     """Load the policy by its name; with epsilon, make it epsilon-greedy."""
-    from revar.environments.opening import open_environment
-    from revar.evaluation.opened import action_count
+    from revar.environments.opening import action_count, open_environment
     from revar.evaluation.policies import load_policy
 
     search_this_folder()
@@ -123,7 +122,7 @@ def parse_named_values(pairs: tuple[str, ...]) -> dict[str, Any]:
 
 def parse_bins(text: str | None) -> "Bins | None":
     """Read edges from JSON, one list for each number of the observation."""
-    from revar.environments.bins import Bins
+    from revar.environments.observations import Bins
 
     if text is None:
         return None

@@ -1,8 +1,13 @@
 """Collected episodes on disk: files of our own, and Minari."""
 
-from revar.datasets.conditions import Conditions
-from revar.datasets.files import append_dataset, load_collected, load_dataset, save_dataset
-from revar.datasets.joining import joined
+from revar.datasets.files import (
+    Conditions,
+    append_dataset,
+    joined,
+    load_collected,
+    load_dataset,
+    save_dataset,
+)
 from revar.datasets.minari import from_minari, to_minari
 
 __all__ = [

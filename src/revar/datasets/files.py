@@ -1,25 +1,47 @@
 """Saving, appending and loading datasets: .npz or .parquet, versioned, and never a pickle."""
 
+import json
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import msgspec
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
-from revar.datasets.conditions import Conditions
-from revar.datasets.joining import joined
-from revar.datasets.labels import labels_from_json, labels_to_json
 from revar.errors import InputError, require_extra
-from revar.model.trajectory import Dataset
+from revar.model.arrays import IntArray
+from revar.model.trajectory import ENDED, Dataset
 
 FORMAT = "revar.Dataset"
 VERSION = 1
 STEPS = ("states", "actions", "rewards", "successors", "propensities")
+
+Known = TypeVar("Known")
+
+
+class Conditions(msgspec.Struct, frozen=True):
+    """Stored beside the episodes of an evaluation."""
+
+    environment: str
+    strategy: str
+    horizon: int
+    discount: float
+    seed: int
+    episodes: int  # the budget
+    environments: int = 1  # played side by side
+    workers: int | None = None  # that played elsewhere; None where this process played
+    batch: int | None = None  # episodes that a worker was given at once, at most
+    prior_episodes: int = 0
+    options: str | None = None  # the environment was opened with
+    bins: str | None = None
+    policy: str | None = None  # a digest of the target policy over the states of the episodes
+    # How many of the stored episodes were complete when the generators below were in that state.
+    resumable: int = 0
+    generators: tuple[str, ...] | None = None  # of the environments, as JSON; None if not known
 
 
 def save_dataset(
@@ -148,3 +170,77 @@ def _read_parquet(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
         episodes = 1 + int(content["episode"].max(initial=-1))
         content["start"] = np.searchsorted(content["episode"], np.arange(episodes + 1))
     return content, notes
+
+
+def joined(first: Dataset, second: Dataset) -> Dataset:
+    """The episodes of both; states are told apart by their labels, or else by their numbers."""
+    _check_labels(first, second)
+    labels = None
+    states, successors = second.states, second.successors
+    if first.labels is not None or second.labels is not None:
+        numbers: dict[Hashable, int] = {label: i for i, label in enumerate(_labels(first))}
+        place: IntArray = np.array(
+            [numbers.setdefault(label, len(numbers)) for label in _labels(second)] + [ENDED],
+            dtype=np.int64,
+        )
+        labels = tuple(numbers)
+        states, successors = place[states], place[successors]  # ENDED = -1 picks the last
+    return Dataset(
+        np.concatenate([first.start, first.start[-1] + second.start[1:]]),
+        np.concatenate([first.states, states]),
+        np.concatenate([first.actions, second.actions]),
+        np.concatenate([first.rewards, second.rewards]),
+        np.concatenate([first.successors, successors]),
+        np.concatenate([first.propensities, second.propensities]),
+        labels,
+        _common(first.action_count, second.action_count, "actions"),
+        _common(first.first_label, second.first_label, "as least labels"),
+    )
+
+
+def _check_labels(first: Dataset, second: Dataset) -> None:
+    """Labels of several parts are observations, and those of one environment are equally long."""
+    if first.labels and second.labels:
+        one, other = first.labels[0], second.labels[0]
+        if isinstance(one, tuple) and isinstance(other, tuple) and len(one) != len(other):
+            raise InputError(f"datasets that are joined have states such as {one} and {other}")
+
+
+def _common(one: Known | None, other: Known | None, what: str) -> Known | None:
+    """What both know; nothing is known of both where one does not know it."""
+    if one is None or other is None:
+        return None
+    if one != other:
+        raise InputError(f"datasets that are joined have {one} and {other} {what}")
+    return one
+
+
+def _labels(dataset: Dataset) -> tuple[Hashable, ...]:
+    return tuple(range(dataset.states_seen)) if dataset.labels is None else dataset.labels
+
+
+def labels_to_json(labels: tuple[Hashable, ...] | None) -> str:
+    """Keys in the order of their states; tuples become lists."""
+    return json.dumps(None if labels is None else [_plain(label) for label in labels])
+
+
+def labels_from_json(text: str) -> tuple[Hashable, ...] | None:
+    """The keys again; lists become tuples."""
+    content = json.loads(text)
+    return None if content is None else tuple(_frozen(label) for label in content)
+
+
+def _plain(label: Any) -> Any:
+    if isinstance(label, tuple):
+        return [_plain(part) for part in label]
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, bool | int | str | float):
+        return label
+    raise InputError(
+        f"state {label!r} cannot be stored; states are numbers, texts, or tuples of these"
+    )
+
+
+def _frozen(content: Any) -> Any:
+    return tuple(_frozen(part) for part in content) if isinstance(content, list) else content

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from revar.environments.bins import Bins
-from revar.environments.observations import Observations, observations_of
+from revar.environments.observations import Bins, Observations, observations_of
 from revar.environments.opening import open_environment
 from revar.errors import InputError, require_extra
 from revar.model.trajectory import ENDED, Dataset, Trajectory

@@ -1,12 +1,11 @@
-"""From what a user names (an id, module:factory, a model) to an environment and its horizon."""
+"""Environments opened from what a user names; their horizon, actions and misbehaviour."""
 
 import importlib
 from typing import Any
 
-from revar.environments.models import to_gymnasium
 from revar.errors import InputError, MissingExtraError, require_extra
 from revar.model.mdp import TabularMDP
-from revar.model.validation import checked_horizon
+from revar.model.validation import checked_horizon, checked_reward
 from revar.problems import Problem, find_problem, problems
 
 # Environments without a time limit that end by themselves, and after how many steps at most.
@@ -36,6 +35,60 @@ def open_environment(env: Any, options: dict[str, Any] | None = None) -> Any:
     )
 
 
+def to_gymnasium(mdp: Any) -> Any:
+    """The model as a Gymnasium environment.
+
+    Observations are the states' numbers; the observation after the end is the last state again.
+    Episodes are truncated at the horizon.
+    """
+    if not isinstance(mdp, TabularMDP):
+        raise InputError(f"mdp is a {type(mdp).__name__}; it must be a TabularMDP")
+    require_extra("gymnasium", "gym")
+    from revar.environments.simulated import ModelEnvironment  # noqa: PLC0415 - needs gymnasium
+
+    return ModelEnvironment(mdp)
+
+
+def open_environments(env: Any, options: dict[str, Any] | None, count: int) -> Any:
+    """The environment, or `count` of them side by side."""
+    if count == 1 or hasattr(env, "num_envs"):
+        return open_environment(env, options)
+    gymnasium = require_extra("gymnasium", "gym")
+    if isinstance(env, str) and env in gymnasium.registry:
+        try:
+            return gymnasium.make_vec(
+                env, num_envs=count, vectorization_mode="sync", **(options or {})
+            )
+        except Exception as error:
+            raise opening_error(env, error) from error
+    if is_environment(env):
+        raise InputError("several environments are made from an id, a factory or a model")
+    return gymnasium.vector.SyncVectorEnv(
+        [lambda: open_environment(env, options) for _ in range(count)]
+    )
+
+
+def built_in_policy(env: Any, options: dict[str, Any] | None) -> Any:
+    """The target policy of a built-in problem."""
+    problem = _built_in(env, options)
+    if not isinstance(problem, Problem):
+        raise InputError("no policy is given, and only built-in problems bring their own")
+    return problem.policy
+
+
+def built_in_discount(env: Any, options: dict[str, Any] | None) -> float:
+    """The discount of a built-in problem or a model; 1 for an environment, which has none."""
+    problem = _built_in(env, options)
+    model = problem.mdp if isinstance(problem, Problem) else problem
+    return model.discount if isinstance(model, TabularMDP) else 1.0
+
+
+def _built_in(env: Any, options: dict[str, Any] | None) -> Any:
+    if isinstance(env, str) and env in problems.ids():
+        return find_problem(env, **(options or {}))
+    return env
+
+
 def is_environment(env: Any) -> bool:
     """Whether this is an environment itself, and not a class or function that makes one."""
     methods = (getattr(env, name, None) for name in ("reset", "step"))
@@ -43,9 +96,10 @@ def is_environment(env: Any) -> bool:
 
 
 def horizon_of(env: Any, horizon: int | None) -> int:
-    """The horizon that is given, or else the environment's own time limit."""
+    """The horizon that is given, or else the time limit of the environment (or of its first)."""
     if horizon is not None:
         return checked_horizon(horizon)
+    env = getattr(env, "envs", [env])[0]
     base = getattr(env, "unwrapped", env)
     spec = getattr(env, "spec", None)
     limit = getattr(spec, "max_episode_steps", None) or _time_limit(env)
@@ -60,6 +114,36 @@ def horizon_of(env: Any, horizon: int | None) -> int:
     return checked_horizon(limit)
 
 
+def action_count(env: Any) -> int:
+    """How many actions there are; anything but Discrete is refused."""
+    spaces = require_extra("gymnasium.spaces", "gym")
+    space = getattr(env, "single_action_space", None) or env.action_space
+    if not isinstance(space, spaces.Discrete):
+        raise InputError(f"actions are {space}; they must be Discrete")
+    return int(space.n)
+
+
+def read_reward(reward: Any) -> float:
+    """A reward as a number that statistics can hold."""
+    try:
+        number = float(reward)
+    except (TypeError, ValueError):
+        raise InputError(f"the environment gave the reward {reward!r}, not a number") from None
+    return checked_reward(number, "the environment gave the reward")
+
+
+def blame_environment(error: Exception, call: str) -> InputError:
+    """The sentence about an environment that raised."""
+    return InputError(
+        f"the environment raised {type(error).__name__} in {call}: {first_line(error)}"
+    )
+
+
+def first_line(error: Exception) -> str:
+    """What an error of foreign code says, in a line."""
+    return str(error).strip().partition("\n")[0]
+
+
 def _time_limit(env: Any) -> int | None:
     """What a TimeLimit wrapper says, around an environment that was not made by id."""
     while env is not None:
@@ -70,7 +154,7 @@ def _time_limit(env: Any) -> int | None:
     return None
 
 
-def named_object(path: str, what: str) -> Any:
+def import_object(path: str, what: str) -> Any:
     """What 'module:name' stands for."""
     module_name, _, name = path.partition(":")
     if not module_name or not name:
@@ -90,17 +174,17 @@ def _by_name(name: str, options: dict[str, Any]) -> Any:
     gymnasium = require_extra("gymnasium", "gym")
     # Gymnasium has ids of its own of the kind 'module:Name-v0'.
     if ":" in name and name.partition(":")[2].isidentifier():
-        made = named_object(name, "environment")
+        made = import_object(name, "environment")
         if not callable(made):
             raise InputError(f"environment {name!r} is a {type(made).__name__}, no factory")
         return _made(made, name, options)
     try:
         return gymnasium.make(name, **options)
     except Exception as error:
-        raise refused_opening(name, error) from error
+        raise opening_error(name, error) from error
 
 
-def refused_opening(name: str, error: Exception) -> InputError:
+def opening_error(name: str, error: Exception) -> InputError:
     """The sentence about an environment that cannot be made by its name."""
     known = ", ".join(problems.ids())
     return InputError(
@@ -122,6 +206,6 @@ def _made(factory: Any, name: str, options: dict[str, Any]) -> Any:
 
 
 def _named(error: Exception) -> str:
-    """An error of foreign code in a line."""
-    text = str(error).strip().partition("\n")[0]
+    """An error of foreign code with its kind, in a line."""
+    text = first_line(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

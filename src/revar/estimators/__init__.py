@@ -5,10 +5,10 @@ from revar.estimators.doubly_robust import DoublyRobust
 from revar.estimators.estimator import Estimate, Estimator, estimators, find_estimator
 from revar.estimators.importance_sampling import (
     ImportanceSampling,
+    MonteCarlo,
     PerDecisionImportanceSampling,
     WeightedImportanceSampling,
 )
-from revar.estimators.monte_carlo import MonteCarlo
 
 __all__ = [
     "CertaintyEquivalence",

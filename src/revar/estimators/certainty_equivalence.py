@@ -10,10 +10,10 @@ from revar.compilation import compiled
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate, Estimator, episodes_of, estimators
 from revar.model.arrays import FloatArray, Layers, RunStatistics
-from revar.model.policy import check_sums
-from revar.model.reachability import reachable_layers
+from revar.model.moments import reward_noise
 from revar.model.statistics import VisitStatistics
-from revar.model.task import Task
+from revar.model.structure import reachable_layers
+from revar.model.task import Task, check_sums
 from revar.model.trajectory import Dataset
 from revar.theory.recursions import backward_values, influence, pair_costs, unvisited_mass
 
@@ -114,7 +114,6 @@ def pair_errors(
     """
     states, actions = policy.shape
     outcomes, visits = statistics.outcomes, statistics.visits
-    reward_squares = statistics.reward_squares
     weight, gain = influence(outcomes, initial, policy, values, layers, discount)
     freedom = 0
     squares = 0.0
@@ -122,9 +121,10 @@ def pair_errors(
     for s in range(states):
         for a in range(actions):
             if visits[s, a] > 0:
-                reward_variance[s, a] = reward_squares[s, a] / visits[s, a]
-                freedom += visits[s, a] - 1
-                squares += reward_squares[s, a]
+                noise, free = reward_noise(statistics, False, s, a)
+                reward_variance[s, a] = noise / visits[s, a]
+                freedom += free
+                squares += noise
     pooled_variance = squares / freedom if freedom > 0 else inf
     costs = pair_costs(
         outcomes, weight, gain, reward_variance, statistics.outcome_reward_mean, known_transitions

@@ -1,20 +1,68 @@
-"""What other ways to collect would have given with as many episodes, as far as the data tells."""
+"""A model fitted to the data, and the errors that other ways to collect would have had in it."""
 
 from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
+from scipy import sparse
 
-from revar.estimators.believed import believed_model
+from revar.compilation import compiled
+from revar.errors import InputError
 from revar.estimators.certainty_equivalence import pair_errors
 from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.mdp import TabularMDP
-from revar.model.reachability import reachable_layers
+from revar.model.moments import reward_noise
 from revar.model.statistics import VisitStatistics
+from revar.model.structure import reachable_layers
 from revar.model.task import Task
 from revar.theory.costs import one_step_costs, variance_of_visits
 from revar.theory.recursions import backward_values
 from revar.theory.values import occupancy, return_variance, state_values
+
+
+def fit_model(
+    task: Task, observed: RunStatistics, *, extra_variance: FloatArray | None = None
+) -> TabularMDP:
+    """Frequencies in the place of probabilities, means and deviations in the place of laws.
+
+    Pairs without data give nothing and end the episode, as in certainty equivalence.
+    `extra_variance` [S, A] is added to the reward noise of each pair.
+    """
+    episodes = int(observed.initial_count.sum())
+    if episodes == 0:
+        raise InputError("a model of the data needs at least one episode")
+    row_start, successor, probability = observed.outcomes
+    pairs = np.repeat(np.arange(task.states * task.actions), np.diff(row_start))
+    shape = (task.states * task.actions, task.states + 1)
+    mean = observed.outcome_reward_mean
+    variance = _variance_within_outcomes(observed)
+    if extra_variance is not None:
+        variance = variance + extra_variance
+    noise = np.sqrt(variance).ravel()[pairs]
+    goes_on = successor < task.states
+    return TabularMDP(
+        sparse.csr_array(
+            (probability[goes_on], (pairs[goes_on], successor[goes_on])),
+            shape=(shape[0], task.states),
+        ),
+        sparse.csr_array((mean, (pairs, successor)), shape=shape),
+        sparse.csr_array((noise, (pairs, successor)), shape=shape),
+        observed.initial_count / episodes if task.initial is None else task.initial,
+        task.horizon,
+        task.discount,
+    )
+
+
+@compiled
+def _variance_within_outcomes(statistics: RunStatistics) -> FloatArray:
+    """The variance of a pair's reward given the outcome, without Bessel's correction, [S, A]."""
+    states, actions = statistics.visits.shape
+    variance = np.zeros((states, actions))
+    for s in range(states):
+        for a in range(actions):
+            noise, _ = reward_noise(statistics, True, s, a)
+            variance[s, a] = noise / max(1, statistics.visits[s, a])
+    return variance
 
 
 @dataclass(frozen=True)
@@ -29,9 +77,9 @@ def compare(task: Task, statistics: VisitStatistics) -> Comparison:
     """From estimated costs: every pair costs what it does, and is visited as on-policy."""
     episodes = int(statistics.episodes)
     observed = statistics.observed(task.states)
-    model = believed_model(task, observed)
+    model = fit_model(task, observed)
     visits = occupancy(model, task.policy).sum(axis=0)
-    variance = variance_of_visits(estimated_costs(task, observed), visits)
+    variance = variance_of_visits(corrected_costs(task, observed), visits)
     variance += first_state_variance(model, task)
     return Comparison(
         sqrt(variance / episodes),
@@ -39,7 +87,7 @@ def compare(task: Task, statistics: VisitStatistics) -> Comparison:
     )
 
 
-def estimated_costs(task: Task, observed: RunStatistics) -> FloatArray:
+def corrected_costs(task: Task, observed: RunStatistics) -> FloatArray:
     """C(s,a) as the standard error has it, with Bessel's correction, [S, A]."""
     initial = observed.initial_count / observed.initial_count.sum()
     layers = reachable_layers(observed.outcomes, initial, task.policy > 0, task.horizon)
@@ -50,17 +98,17 @@ def estimated_costs(task: Task, observed: RunStatistics) -> FloatArray:
     return np.asarray(errors * observed.visits)
 
 
-def costly_model(task: Task, observed: RunStatistics) -> TabularMDP:
-    """The believed model, with so much reward noise that its costs are the corrected ones.
+def fit_corrected_model(task: Task, observed: RunStatistics) -> TabularMDP:
+    """The fitted model, with so much reward noise that its costs are the corrected ones.
 
     A sample's own variance is too small on average, most of all after few visits.
     """
-    model = believed_model(task, observed)
+    model = fit_model(task, observed)
     fading = task.discount ** np.arange(task.horizon, dtype=np.float64)
     weight = np.einsum("t,tsa->sa", fading, occupancy(model, task.policy))
-    missing = estimated_costs(task, observed) - one_step_costs(model, task.policy)
+    missing = corrected_costs(task, observed) - one_step_costs(model, task.policy)
     noise = np.divide(missing, weight**2, out=np.zeros_like(missing), where=weight > 0)
-    return believed_model(task, observed, extra_variance=noise.clip(min=0.0))
+    return fit_model(task, observed, extra_variance=noise.clip(min=0.0))
 
 
 def first_state_variance(model: TabularMDP, task: Task) -> float:

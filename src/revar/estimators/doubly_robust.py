@@ -7,12 +7,12 @@ import numpy as np
 from scipy import sparse
 
 from revar.errors import InputError
-from revar.estimators.episodes import Episodes, mean_estimate
 from revar.estimators.estimator import Estimate, Estimator, estimators
+from revar.estimators.importance_sampling import Episodes, mean_estimate
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.moments import EpisodeCounter
-from revar.model.reachability import all_layers
 from revar.model.statistics import VisitStatistics
+from revar.model.structure import all_layers
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
 from revar.theory.recursions import backward_values

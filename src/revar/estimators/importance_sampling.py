@@ -1,17 +1,101 @@
-"""Importance sampling: ordinary, weighted and per decision (Precup, Sutton and Singh 2000)."""
+"""Estimators of whole episodes: the mean return, and importance sampling in three forms.
+
+Ordinary, weighted and per decision: Precup, Sutton and Singh 2000.
+"""
 
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from revar.errors import InputError
-from revar.estimators.episodes import Episodes, mean_estimate
-from revar.estimators.estimator import Estimate, Estimator, estimators
+from revar.estimators.estimator import Estimate, Estimator, episodes_of, estimators
+from revar.model.arrays import BoolArray, FloatArray
 from revar.model.statistics import VisitStatistics
-from revar.model.task import Task
-from revar.model.trajectory import Dataset
+from revar.model.task import Task, check_sums
+from revar.model.trajectory import ENDED, Dataset
+
+
+@dataclass(frozen=True, eq=False)
+class Episodes:
+    """K episodes side by side; past an episode's end rewards are 0 and ratios are 1."""
+
+    dataset: Dataset
+    played: BoolArray  # [K, L]
+    rewards: FloatArray  # [K, L]
+    ratios: FloatArray  # [K, L] pi(a|s) / b(a|s)
+    discounts: FloatArray  # [L] gamma^t
+
+    @classmethod
+    def of(cls, task: Task, data: Dataset | VisitStatistics, asker: str) -> "Episodes":
+        """The data laid out, or an error where an action's propensity is not known."""
+        dataset = episodes_of(data, task, asker)
+        lengths = np.diff(dataset.start)
+        broken = (lengths < task.horizon) & (dataset.successors[dataset.start[1:] - 1] != ENDED)
+        if broken.any():
+            episode = int(np.argmax(broken))
+            raise InputError(
+                f"{asker} needs whole episodes; episode {episode} stops after {lengths[episode]} "
+                f"of {task.horizon} steps without having ended"
+            )
+        check_sums(task.policy, "policy", np.unique(dataset.states))
+        shape = (len(dataset), int(lengths.max()))
+        row = np.repeat(np.arange(len(dataset)), lengths)
+        place = (row, dataset.step_in_episode)
+        unknown = np.isnan(dataset.propensities)
+        if unknown.any():
+            first = int(np.argmax(unknown))
+            raise InputError(
+                f"{asker} needs the probability of every action taken; step "
+                f"{place[1][first]} of episode {row[first]} was chosen deterministically "
+                f"(tracked data has no propensities; use certainty equivalence)"
+            )
+        played = np.zeros(shape, dtype=bool)
+        played[place] = True
+        rewards = np.zeros(shape)
+        rewards[place] = dataset.rewards
+        ratios = np.ones(shape)
+        ratios[place] = task.policy[dataset.states, dataset.actions] / dataset.propensities
+        return cls(
+            dataset, played, rewards, ratios, task.discount ** np.arange(shape[1], dtype=np.float64)
+        )
+
+    def padded(self, values: Any, fill: float | int) -> Any:
+        """Values per step of the dataset as [K, L]."""
+        array = np.full(self.played.shape, fill, dtype=np.asarray(values).dtype)
+        array[self.played] = values
+        return array
+
+
+def mean_estimate(samples: FloatArray) -> Estimate:
+    """The mean of independent unbiased samples, one an episode."""
+    count = samples.size
+    error = float(samples.std(ddof=1)) / sqrt(count) if count > 1 else inf
+    return Estimate(float(samples.mean()), error, count)
+
+
+@estimators.register("monte-carlo")
+@dataclass(frozen=True)
+class MonteCarlo(Estimator):
+    """The mean return. Needs on-policy data: actions drawn from the target policy."""
+
+    id: ClassVar[str] = "monte-carlo"
+
+    def estimate(self, task: Task, data: Dataset | VisitStatistics) -> Estimate:
+        """From on-policy episodes; any other behavior is refused."""
+        episodes = Episodes.of(task, data, "Monte Carlo")
+        off = (np.abs(episodes.ratios - 1.0) > 1e-9) & episodes.played
+        if off.any():
+            k, t = (int(i) for i in np.argwhere(off)[0])
+            raise InputError(
+                f"Monte Carlo needs on-policy data; step {t} of episode {k} was taken with "
+                f"{1.0 / episodes.ratios[k, t]:.4g} times the target policy's probability"
+                if episodes.ratios[k, t] > 0
+                else f"Monte Carlo needs on-policy data; step {t} of episode {k} took an action "
+                f"that the target policy never takes"
+            )
+        return mean_estimate((episodes.discounts * episodes.rewards).sum(axis=1))
 
 
 @estimators.register("importance-sampling")

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from revar.datasets.files import load_collected
-from revar.environments.bins import Bins
+from revar.environments.observations import Bins
 from revar.errors import InputError
-from revar.estimators.comparison import costly_model, first_state_variance
+from revar.estimators.comparison import first_state_variance, fit_corrected_model
+from revar.evaluation.checkpoints import quantile
 from revar.evaluation.evaluate import evaluate
-from revar.evaluation.looks import quantile
-from revar.evaluation.stored import folded
+from revar.evaluation.stored import learn_stored
 from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.mdp import TabularMDP
 from revar.model.moments import EpisodeCounter
@@ -113,7 +113,7 @@ def advise(
         if horizon is None:
             raise InputError("advice from stored data needs a horizon")
         discount = 1.0 if discount is None else discount
-        collection = folded(data, policy, horizon, discount, env, bins, env_options)
+        collection = learn_stored(data, policy, horizon, discount, env, bins, env_options)
         task, statistics = collection.task, collection.statistics
         unvisited = collection.estimate().unvisited_probability
     else:
@@ -141,17 +141,15 @@ def _advice(
     confidence: float,
     unvisited: float,
 ) -> Advice:
-    model = costly_model(task, observed)
+    model = fit_corrected_model(task, observed)
     best = optimal_flow(model, task.policy, tolerance=1e-3).behavior
     factor = (quantile(confidence) / half_width) ** 2
     needed = _needs(model, task, best)
     counter = EpisodeCounter(data, task.states, task.actions)
     rng = np.random.default_rng(0)
+    resampled = (_resample(counter, len(data), task.states, rng) for _ in range(RESAMPLES))
     drawn = np.array(
-        [
-            _needs(costly_model(task, _resample(counter, len(data), task.states, rng)), task, best)
-            for _ in range(RESAMPLES)
-        ]
+        [_needs(fit_corrected_model(task, each), task, best) for each in resampled]
     )  # [resample, 2]
     means = [
         _need(factor * needed[i], factor * drawn[:, i][np.isfinite(drawn[:, i])]) for i in (0, 1)

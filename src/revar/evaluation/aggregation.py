@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 from revar.collection.states import checked_row
-from revar.environments.bins import Bins
-from revar.environments.observations import observations_of
-from revar.environments.opening import open_environment
+from revar.environments.observations import Bins, observations_of
+from revar.environments.opening import (
+    action_count,
+    blame_environment,
+    open_environment,
+    read_reward,
+)
 from revar.errors import InputError
-from revar.evaluation.faults import answer_of, blamed, reward_number
-from revar.evaluation.opened import action_count
-from revar.evaluation.policies import ObservationPolicy, TargetPolicy, named_policy
+from revar.evaluation.policies import ObservationPolicy, TargetPolicy, ask_policy, resolve_policy
 from revar.evaluation.result import EvaluationResult
 from revar.model.arrays import FloatArray
 from revar.model.validation import checked_count, checked_whole
@@ -93,7 +95,7 @@ def check_aggregation(
 def _by_observation(env: Any, policy: Any, bins: Bins | None) -> ObservationPolicy:
     """The policy as a function of the raw observation, whose answers are checked."""
     actions = action_count(env)
-    found = named_policy(policy, actions)
+    found = resolve_policy(policy, actions)
     if not callable(found):
         observations = observations_of(env.observation_space, bins)
         table = TargetPolicy(found, observations, actions)
@@ -101,7 +103,7 @@ def _by_observation(env: Any, policy: Any, bins: Bins | None) -> ObservationPoli
 
     def ask(observation: Any) -> FloatArray:
         name = f"the policy at observation {observation!r}"
-        row = checked_row(np.atleast_1d(answer_of(found, observation)), name)
+        row = checked_row(np.atleast_1d(ask_policy(found, observation)), name)
         if row.shape != (actions,):
             raise InputError(f"{name} gives {row.size} probabilities; there are {actions} actions")
         return row
@@ -120,15 +122,15 @@ def _returns(
         try:
             observation, _ = env.reset(seed=seed) if episode == 0 else env.reset()
         except Exception as error:
-            raise blamed(error, "reset") from error
+            raise blame_environment(error, "reset") from error
         for step in range(horizon):
             row = policy(observation)
             action = int(rng.choice(row.size, p=row / row.sum()))  # the sum is 1 but for rounding
             try:
                 observation, reward, terminated, truncated, _ = env.step(action + first)
             except Exception as error:
-                raise blamed(error, "step") from error
-            returns[episode] += discount**step * reward_number(reward)
+                raise blame_environment(error, "step") from error
+            returns[episode] += discount**step * read_reward(reward)
             if terminated or truncated:
                 break
     return returns

@@ -6,23 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from revar.collection import Collection
-from revar.datasets.conditions import Conditions
-from revar.datasets.files import dataset_of, load_collected
-from revar.environments.bins import Bins
-from revar.environments.observations import observations_of
-from revar.errors import InputError, require_extra
-from revar.evaluation.interrupts import Interrupt, listening
-from revar.evaluation.looks import look_times, quantile
-from revar.evaluation.opened import (
+from revar.datasets.files import Conditions, dataset_of, load_collected
+from revar.environments.observations import Bins, observations_of
+from revar.environments.opening import (
     action_count,
-    horizon_for,
-    opened_for,
-    own_discount,
-    own_policy,
-    target_for,
+    built_in_discount,
+    built_in_policy,
+    horizon_of,
+    open_environments,
 )
+from revar.errors import InputError, require_extra
+from revar.evaluation.checkpoints import checkpoint_times, quantile
+from revar.evaluation.interrupts import Interrupt, listening
 from revar.evaluation.players import Player, VectorPlayer
-from revar.evaluation.policies import TargetPolicy
+from revar.evaluation.policies import TargetPolicy, target_policy_of
 from revar.evaluation.result import EvaluationResult
 from revar.evaluation.run import Progress, Run
 from revar.evaluation.workers.pool import PoolPlayer, choose_pool
@@ -77,7 +74,7 @@ def evaluate(
         one is given at a time, at most: docs/scaling.md has the rule.
     prior: a dataset collected earlier, under any behavior; it spends no budget.
     save, resume: the file (.npz or .parquet) to write episodes to, and to go on from. It is
-        written at every look, too, so that a run that is killed can be resumed from there.
+        written at every checkpoint, too, so that a run that is killed can be resumed from there.
 
     Ctrl-C returns what there is, with `complete` False. An error raises EvaluationError, whose
     `result` holds it.
@@ -104,24 +101,24 @@ def evaluate(
         side_by_side,
         single=earlier is not None and earlier.workers == 1,
     )
-    opened = opened_for(env, env_options, side_by_side)
+    opened = open_environments(env, env_options, side_by_side)
     player: Player | VectorPlayer | PoolPlayer | None = None
     try:
         collection = Collection(
             chosen,
-            horizon=horizon_for(opened, horizon),
-            discount=own_discount(env, env_options) if discount is None else discount,
+            horizon=horizon_of(opened, horizon),
+            discount=built_in_discount(env, env_options) if discount is None else discount,
             episodes=budget,
             seed=seed,
             actions=action_count(opened),
         )
-        chosen_policy = own_policy(env, env_options) if policy is None else policy
-        target = target_for(opened, chosen_policy, bins)
+        chosen_policy = built_in_policy(env, env_options) if policy is None else policy
+        target = target_policy_of(opened, chosen_policy, bins)
         collection.first_label = target.first_label
         with listening() as interrupt:
             if before is not None:
                 collection.learn_from(before, target)
-            looks = look_times(budget)
+            times = checkpoint_times(budget)
             if pool is None:
                 player = _player(opened, bins, target, collection.seed, interrupt)
             else:
@@ -157,8 +154,8 @@ def evaluate(
                     options=repr(sorted((env_options or {}).items())),
                     bins=repr(bins),
                 ),
-                looks,
-                quantile(confidence, looks if half_width is not None else None),
+                times,
+                quantile(confidence, times if half_width is not None else None),
                 confidence,
                 half_width,
                 before,

@@ -8,9 +8,8 @@ import numpy as np
 
 from revar.collection import Collection, Episode
 from revar.environments.observations import Observations
+from revar.environments.opening import blame_environment, read_reward
 from revar.errors import InputError, require_extra
-from revar.evaluation.faults import blamed as _blamed
-from revar.evaluation.faults import reward_number as _number
 from revar.evaluation.interrupts import Interrupt
 from revar.model.trajectory import Dataset
 
@@ -67,12 +66,12 @@ class Player:
             try:
                 observation, reward, terminated, truncated, _ = step(action + first)
             except Exception as error:
-                raise _blamed(error, "step") from error
+                raise blame_environment(error, "step") from error
             try:
                 state = None if terminated else key(observation)
             except Exception:
                 state = self._state(observation)  # says what is wrong
-            observe(reward if reward.__class__ is float else _number(reward), state)
+            observe(reward if reward.__class__ is float else read_reward(reward), state)
             if truncated or episode.over:
                 break
         self._check_actions()
@@ -100,7 +99,7 @@ class Player:
         try:
             observation, _ = self.env.reset(**options)
         except Exception as error:
-            raise _blamed(error, "reset") from error
+            raise blame_environment(error, "reset") from error
         self._seed = None
         return observation
 
@@ -182,12 +181,12 @@ class VectorPlayer:
             try:
                 seen, rewards, terminated, truncated, _ = self.env.step(actions)
             except Exception as error:
-                raise _blamed(error, "step") from error
+                raise blame_environment(error, "step") from error
             after = self._split(seen)
             for i, episode in enumerate(opened):
                 if not done[i]:
                     states[i] = None if terminated[i] else self.observations.key(after[i])
-                    episode.observe(_number(rewards[i]), states[i])
+                    episode.observe(read_reward(rewards[i]), states[i])
                     done[i] = bool(truncated[i]) or episode.over
 
     @property
@@ -220,7 +219,7 @@ class VectorPlayer:
         try:
             seen, _ = self.env.reset(**options)
         except Exception as error:
-            raise _blamed(error, "reset") from error
+            raise blame_environment(error, "reset") from error
         self._seed = None
         return seen
 

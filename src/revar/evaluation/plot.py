@@ -17,7 +17,7 @@ def check_figure_path(path: Any) -> None:
 
 
 def plot_result(result: "EvaluationResult", path: Any = None) -> Any:
-    """Draw the value and interval at every look, and the on-policy interval at the end."""
+    """Draw the value and interval at every checkpoint, and the on-policy interval at the end."""
     drawing = _drawing()
     target = None if path is None else drawing.check_figure_path(path)
     figure = drawing.draw(chart_of(result))
@@ -28,13 +28,13 @@ def plot_result(result: "EvaluationResult", path: Any = None) -> Any:
 
 def chart_of(result: "EvaluationResult") -> Chart:
     """What the figure shows."""
-    looks = [look for look in result.looks if np.isfinite(look.standard_error)]
+    checkpoints = [c for c in result.checkpoints if np.isfinite(c.estimate.standard_error)]
     lines: tuple[Line, ...] = (_value_alone(result),)
     y_range = None
-    if looks:
-        episodes = np.array([look.episodes for look in looks], dtype=float)
-        values = np.array([look.value for look in looks])
-        reach = result.quantile * np.array([look.standard_error for look in looks])
+    if checkpoints:
+        episodes = np.array([c.episodes for c in checkpoints], dtype=float)
+        values = np.array([c.estimate.value for c in checkpoints])
+        reach = result.quantile * np.array([c.estimate.standard_error for c in checkpoints])
         label = f"{result.strategy}, {result.confidence:.0%} interval"
         instead = result.quantile * result.comparison.on_policy
         on_policy = Line(
@@ -54,7 +54,8 @@ def chart_of(result: "EvaluationResult") -> Chart:
         lines,
         "episodes",
         "estimated value of the policy",
-        "log" if looks and looks[0].episodes > 0 else "linear",  # with prior data alone it is 0
+        # With prior data alone there are 0 episodes.
+        "log" if checkpoints and checkpoints[0].episodes > 0 else "linear",
         "linear",
         y_range=y_range,
     )

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from revar.environments.observations import Observations
-from revar.environments.opening import named_object
+from revar.environments.observations import Bins, Observations, observations_of
+from revar.environments.opening import action_count, first_line, import_object
 from revar.errors import InputError
-from revar.evaluation.faults import answer_of
 from revar.model.arrays import FloatArray
 from revar.model.validation import as_floats, checked_count, checked_share
 
@@ -40,6 +39,25 @@ class TargetPolicy:
                 ) from None
             self._rows[state] = row
         return row
+
+
+def target_policy_of(env: Any, policy: Any, bins: Bins | None) -> TargetPolicy:
+    """The target policy by the states of an environment, or of several side by side."""
+    space = getattr(env, "single_observation_space", None) or env.observation_space
+    return TargetPolicy(policy, observations_of(space, bins), action_count(env))
+
+
+def ask_policy(policy: Any, observation: Any) -> Any:
+    """What a policy answers to an observation."""
+    try:
+        return policy(observation)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"the policy raised {type(error).__name__} at observation {observation!r}: "
+            f"{first_line(error)}"
+        ) from error
 
 
 # The policies that functions below make are records, not closures: workers are sent them.
@@ -164,7 +182,7 @@ def load_policy(name: str, epsilon: float | None = None, actions: int | None = N
     elif Path(name).suffix in (".npy", ".npz"):
         policy = _table_of(name)
     elif ":" in name:
-        policy = named_object(name, "policy")
+        policy = import_object(name, "policy")
     else:
         raise InputError(
             f"policy {name!r} is not known; give 'uniform', a .npy or .npz file, or "
@@ -195,7 +213,7 @@ def _table_of(name: str) -> FloatArray:
         return np.asarray(content["policy" if "policy" in names else names[0]])
 
 
-def named_policy(policy: Any, actions: int) -> Any:
+def resolve_policy(policy: Any, actions: int) -> Any:
     """A policy in any form as a function of the observation or, if it is a table, as it is."""
     if isinstance(policy, str | Path):
         policy = load_policy(str(policy))
@@ -207,7 +225,7 @@ def named_policy(policy: Any, actions: int) -> Any:
 
 
 def _asked(policy: Any, observations: Observations, actions: int) -> Callable[[Any], Any]:
-    policy = named_policy(policy, actions)
+    policy = resolve_policy(policy, actions)
     if callable(policy):
         return _function(policy, observations)
     try:
@@ -223,6 +241,6 @@ def _asked(policy: Any, observations: Observations, actions: int) -> Callable[[A
 def _function(policy: ObservationPolicy, observations: Observations) -> Callable[[Any], Any]:
     def ask(state: Any) -> Any:
         observations.place(state)  # refuses what was observed in another environment
-        return answer_of(policy, observations.observation(state))
+        return ask_policy(policy, observations.observation(state))
 
     return ask

@@ -6,44 +6,63 @@ from math import inf, isfinite, nan
 from pathlib import Path
 from typing import Any
 
-from revar.datasets.conditions import Conditions
-from revar.datasets.files import save_dataset
+from revar.datasets.files import Conditions, save_dataset
 from revar.estimators.comparison import Comparison, compare
+from revar.estimators.estimator import Estimate
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
 
 
 @dataclass(frozen=True)
-class Look:
-    """What the evaluation said after so many episodes."""
+class Checkpoint:
+    """The estimate after so many episodes."""
 
-    episodes: int
-    value: float
-    standard_error: float
-    unvisited_probability: float
+    episodes: int  # collected now; the estimate also counts those of a prior dataset
+    estimate: Estimate
 
 
 @dataclass(frozen=True, eq=False)
 class EvaluationResult:
     """What `evaluate` returns."""
 
-    value: float
-    standard_error: float
-    episodes: int  # collected now; those of a prior dataset are not among them
-    unvisited_probability: float  # target-policy episodes that meet a pair without data
+    estimate: Estimate
     dataset: Dataset  # the episodes collected now
     statistics: VisitStatistics  # all that the value rests on
     task: Task
     strategy: str
     seed: int
-    confidence: float
     quantile: float  # the interval is value +- quantile * standard_error
-    looks: tuple[Look, ...]
+    checkpoints: tuple[Checkpoint, ...]  # the last one is `estimate`
     stopped: str  # "budget", "half-width", "interrupted" or "error"
     half_width_wanted: float | None = None
     prior_episodes: int = 0
     conditions: Conditions | None = None  # what resuming needs
+
+    @property
+    def value(self) -> float:
+        """The policy's estimated value."""
+        return self.estimate.value
+
+    @property
+    def standard_error(self) -> float:
+        """Of the value; infinite while the data cannot tell."""
+        return self.estimate.standard_error
+
+    @property
+    def unvisited_probability(self) -> float:
+        """The share of the target policy's episodes that meet a pair without data."""
+        return self.estimate.unvisited_probability
+
+    @property
+    def confidence(self) -> float:
+        """Of the interval."""
+        return self.estimate.confidence
+
+    @property
+    def episodes(self) -> int:
+        """How many were collected now; those of a prior dataset are not among them."""
+        return len(self.dataset)
 
     @property
     def half_width(self) -> float:
@@ -52,7 +71,7 @@ class EvaluationResult:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The confidence interval; it allows for looking more than once, where that was done."""
+        """The confidence interval; it allows for every checkpoint that could have been the last."""
         return self.value - self.half_width, self.value + self.half_width
 
     @property

@@ -1,4 +1,4 @@
-"""An evaluation under way: episodes, looks, and what is saved and returned when it stops."""
+"""An evaluation under way: episodes, checkpoints, and what is saved and returned when it stops."""
 
 import hashlib
 from collections.abc import Callable
@@ -9,13 +9,12 @@ import msgspec
 import numpy as np
 
 from revar.collection import Collection
-from revar.datasets.conditions import Conditions
-from revar.datasets.files import save_dataset
+from revar.datasets.files import Conditions, save_dataset
 from revar.errors import InputError
 from revar.evaluation.interrupts import Interrupt
 from revar.evaluation.players import EpisodeError, Player, Stopped, VectorPlayer
 from revar.evaluation.policies import TargetPolicy
-from revar.evaluation.result import EvaluationResult, Look
+from revar.evaluation.result import Checkpoint, EvaluationResult
 from revar.evaluation.workers.pool import PoolPlayer
 from revar.model.trajectory import Dataset
 
@@ -42,14 +41,14 @@ class Run:
     player: Player | VectorPlayer | PoolPlayer
     target: TargetPolicy
     conditions: Conditions
-    times: list[int]  # of looks to come
+    times: list[int]  # of checkpoints to come
     quantile: float
     confidence: float
     half_width: float | None
     prior: Dataset | None
     path: Path | None
     interrupt: Interrupt
-    looks: list[Look] = field(default_factory=list)
+    checkpoints: list[Checkpoint] = field(default_factory=list)
     stored: Dataset | None = None  # episodes to be replayed before new ones are played
     stored_generators: tuple[str, ...] | None = None
 
@@ -94,7 +93,7 @@ class Run:
                 number = self.collection.finished
                 self.player.play(self.collection, number, budget - number)
                 position = self._position()
-                if self._look():
+                if self._check():
                     self._save(position)
                 if report is not None:
                     report(self.collection.finished, budget)
@@ -144,7 +143,7 @@ class Run:
         )
 
     def _replay_stored(self) -> None:
-        """Replay what was played before, with the same looks at the same times."""
+        """Replay what was played before, with the same checkpoints."""
         if self.stored is None or len(self.stored) == 0:
             return
         self.player.restore(self.stored_generators)
@@ -152,29 +151,27 @@ class Run:
         while first < len(self.stored):
             end = min(first + self.player.stride, len(self.stored))
             self.player.replay(self.collection, self.stored.part(first, end))
-            self._look()
+            self._check()
             first = end
 
-    def _look(self) -> bool:
-        """Whether it was time to look."""
+    def _check(self) -> bool:
+        """Keep an estimate where it is time for one; whether it was."""
         finished = self.collection.finished
         if not self.times or finished < self.times[0]:
             return False
         self.times = [time for time in self.times if time > finished]
-        estimate = self.collection.estimate()
-        self.looks.append(
-            Look(finished, estimate.value, estimate.standard_error, estimate.unvisited_probability)
-        )
+        self.checkpoints.append(Checkpoint(finished, self.collection.estimate(self.confidence)))
         return True
 
     def _narrow_enough(self) -> bool:
-        if self.half_width is None or not self.looks:
+        if self.half_width is None or not self.checkpoints:
             return False
-        last = self.looks[-1]
-        narrow = self.quantile * last.standard_error <= self.half_width
-        if last.standard_error == 0.0 and last.episodes < LEAST_WITHOUT_NOISE:
+        last = self.checkpoints[-1]
+        error = last.estimate.standard_error
+        if error == 0.0 and last.episodes < LEAST_WITHOUT_NOISE:
             return False
-        return narrow and last.unvisited_probability <= MOST_UNVISITED
+        narrow = self.quantile * error <= self.half_width
+        return narrow and last.estimate.unvisited_probability <= MOST_UNVISITED
 
     def _result(self, dataset: Dataset, stopped: str, position: Conditions) -> EvaluationResult:
         collection = self.collection
@@ -190,23 +187,16 @@ class Run:
                 if part is not None and len(part) > 0:
                     collection.learn_from(part, self.target)
         estimate = collection.estimate(self.confidence)
-        last = Look(
-            len(dataset), estimate.value, estimate.standard_error, estimate.unvisited_probability
-        )
-        looks = [look for look in self.looks if look.episodes < len(dataset)]
+        earlier = [each for each in self.checkpoints if each.episodes < len(dataset)]
         return EvaluationResult(
-            value=estimate.value,
-            standard_error=estimate.standard_error,
-            episodes=len(dataset),
-            unvisited_probability=estimate.unvisited_probability,
+            estimate=estimate,
             dataset=dataset,
             statistics=collection.statistics,
             task=collection.task,
             strategy=self.collection.strategy.id,
             seed=self.collection.seed,
-            confidence=self.confidence,
             quantile=self.quantile,
-            looks=(*looks, last),
+            checkpoints=(*earlier, Checkpoint(len(dataset), estimate)),
             stopped=stopped,
             half_width_wanted=self.half_width,
             prior_episodes=self.collection.prior_episodes,

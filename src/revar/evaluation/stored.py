@@ -8,14 +8,12 @@ import numpy as np
 
 from revar.collection import Collection
 from revar.datasets.files import dataset_of
-from revar.environments.bins import Bins
-from revar.environments.observations import place_of
+from revar.environments.observations import Bins, place_of
 from revar.environments.opening import open_environment
 from revar.errors import InputError
-from revar.evaluation.looks import quantile
-from revar.evaluation.opened import target_for
-from revar.evaluation.policies import SoftTable, load_policy, uniform_policy
-from revar.evaluation.result import EvaluationResult, Look
+from revar.evaluation.checkpoints import quantile
+from revar.evaluation.policies import SoftTable, load_policy, target_policy_of, uniform_policy
+from revar.evaluation.result import Checkpoint, EvaluationResult
 from revar.model.trajectory import Dataset
 from revar.model.validation import as_floats, checked_confidence
 
@@ -38,33 +36,22 @@ def evaluate_data(
     """
     data = dataset_of(dataset, "dataset")
     checked_confidence(confidence)
-    collection = folded(data, policy, horizon, discount, env, bins, env_options)
+    collection = learn_stored(data, policy, horizon, discount, env, bins, env_options)
     estimate = collection.estimate(confidence)
     return EvaluationResult(
-        value=estimate.value,
-        standard_error=estimate.standard_error,
-        episodes=len(data),
-        unvisited_probability=estimate.unvisited_probability,
+        estimate=estimate,
         dataset=data,
         statistics=collection.statistics,
         task=collection.task,
         strategy="stored data",
         seed=collection.seed,
-        confidence=confidence,
         quantile=quantile(confidence),
-        looks=(
-            Look(
-                len(data),
-                estimate.value,
-                estimate.standard_error,
-                estimate.unvisited_probability,
-            ),
-        ),
+        checkpoints=(Checkpoint(len(data), estimate),),
         stopped="budget",
     )
 
 
-def folded(
+def learn_stored(
     data: Dataset,
     policy: Any,
     horizon: int,
@@ -80,7 +67,7 @@ def folded(
         target = target_by_label(policy, data)
     else:
         opened = open_environment(env, env_options)
-        target = target_for(opened, policy, bins)
+        target = target_policy_of(opened, policy, bins)
         if opened is not env:
             opened.close()
     first = np.asarray(target(_label(data, int(data.states[0]))))

@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from revar.compilation import compiled_in_place, inlined
-from revar.model.arrays import FloatArray, IntArray
+from revar.compilation import compiled, compiled_in_place, inlined
+from revar.model.arrays import FloatArray, IntArray, RunStatistics
 from revar.model.trajectory import Dataset
+
+# Smaller shares of a sum of squares are what rounding leaves of a difference.
+ROUNDING = 1e-9
 
 
 @inlined
@@ -105,6 +108,30 @@ def pooled(one: Moments, other: Moments) -> Moments:
         + 6.0 * delta**2 * (rest**2 * other.squares + share**2 * one.squares)
         + 4.0 * delta * (rest * other.cubes - share * one.cubes),
     )
+
+
+@compiled
+def reward_noise(
+    statistics: RunStatistics, by_outcome: bool, state: int, action: int
+) -> tuple[float, int]:
+    """A pair's sum of squared deviations of rewards, and its degrees of freedom.
+
+    By outcome, deviations are from the mean of each outcome: where the reward is a function of the
+    outcome nothing is left, not even what rounding leaves.
+    """
+    squares = statistics.reward_squares[state, action]
+    count = int(statistics.visits[state, action])
+    if not by_outcome or count == 0:
+        return squares, max(0, count - 1)
+    row_start = statistics.outcomes.row_start
+    p = state * statistics.visits.shape[1] + action
+    left = squares
+    for o in range(row_start[p], row_start[p + 1]):
+        if statistics.outcome_count[o] > 0:
+            apart = statistics.outcome_reward_mean[o] - statistics.reward_mean[state, action]
+            left -= statistics.outcome_count[o] * apart * apart
+            count -= 1
+    return (left if left > ROUNDING * squares else 0.0), count
 
 
 class EpisodeCounter:

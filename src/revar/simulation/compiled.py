@@ -9,7 +9,7 @@ from numba import boolean, float64, int64, types
 
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.model.arrays import Layers, Outcomes, RunStatistics
-from revar.model.reachability import reachable_layers
+from revar.model.structure import reachable_layers
 from revar.model.trajectory import ENDED, Dataset
 from revar.simulation.loop import (
     Log,

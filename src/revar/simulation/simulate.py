@@ -10,10 +10,9 @@ from revar.errors import InputError
 from revar.estimators.estimator import Estimator, find_estimator
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.mdp import TabularMDP
-from revar.model.policy import checked_behavior
-from revar.model.reachability import reachable_layers
 from revar.model.statistics import VisitStatistics
-from revar.model.task import Task
+from revar.model.structure import reachable_layers
+from revar.model.task import Task, checked_behavior
 from revar.model.validation import (
     SUM_TOLERANCE,
     as_floats,

@@ -7,14 +7,13 @@ import numpy as np
 
 from revar.compilation import compiled
 from revar.model.arrays import FloatArray, RunStatistics
+from revar.model.moments import reward_noise
 from revar.theory.importance import OutcomeModel
 
 # Below so many visits the pooled reward variance fills in.
 PRIOR_VISITS = 4.0
 # And below so many rewards of a kind that is rare.
 PRIOR_RARE = 8.0
-# Smaller shares of a sum of squares are what rounding leaves of a difference.
-ROUNDING = 1e-9
 
 
 class PooledNoise(NamedTuple):
@@ -22,30 +21,6 @@ class PooledNoise(NamedTuple):
 
     variance: float
     rare: float  # the square of a rare reward's size
-
-
-@compiled
-def reward_noise(
-    statistics: RunStatistics, by_outcome: bool, state: int, action: int
-) -> tuple[float, int]:
-    """A pair's sum of squares of rewards, and how many visits it tells of.
-
-    By outcome, it is about the mean of each outcome: where the reward is a function of the outcome
-    nothing is left, not even what rounding leaves.
-    """
-    squares = statistics.reward_squares[state, action]
-    count = int(statistics.visits[state, action])
-    if not by_outcome or count == 0:
-        return squares, max(0, count - 1)
-    row_start = statistics.outcomes.row_start
-    p = state * statistics.visits.shape[1] + action
-    left = squares
-    for o in range(row_start[p], row_start[p + 1]):
-        if statistics.outcome_count[o] > 0:
-            apart = statistics.outcome_reward_mean[o] - statistics.reward_mean[state, action]
-            left -= statistics.outcome_count[o] * apart * apart
-            count -= 1
-    return (left if left > ROUNDING * squares else 0.0), count
 
 
 @compiled

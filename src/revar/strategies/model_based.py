@@ -14,8 +14,8 @@ import numpy as np
 from revar.compilation import compiled, with_functions
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes, RunStatistics
-from revar.model.reachability import expand
 from revar.model.statistics import VisitStatistics
+from revar.model.structure import expand
 from revar.model.task import Task
 from revar.model.validation import checked_count
 from revar.strategies.compiled_rule import (

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from revar.model.reachability import reachable_layers
 from revar.model.statistics import VisitStatistics
+from revar.model.structure import reachable_layers
 from revar.model.trajectory import ENDED
 from revar.problems import Problem
 from revar.simulation.plain import PlainRun, play_episode

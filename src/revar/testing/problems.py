@@ -7,9 +7,8 @@ from math import isfinite
 import numpy as np
 
 from revar.model.mdp import TabularMDP
-from revar.model.policy import checked_policy
 from revar.model.statistics import VisitStatistics
-from revar.model.task import Task
+from revar.model.task import Task, checked_policy
 from revar.model.trajectory import Dataset
 from revar.problems import Problem, problems
 from revar.simulation.simulate import simulate

@@ -10,8 +10,8 @@ import numpy as np
 
 from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
-from revar.model.policy import checked_policy
-from revar.model.reachability import reachable_layers
+from revar.model.structure import reachable_layers
+from revar.model.task import checked_policy
 from revar.theory.recursions import backward_values, influence, pair_costs
 from revar.theory.values import occupancy
 

@@ -8,8 +8,8 @@ import numpy as np
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
-from revar.model.policy import checked_policy
-from revar.model.reachability import reachable_layers
+from revar.model.structure import reachable_layers
+from revar.model.task import checked_policy
 from revar.theory.costs import one_step_costs
 from revar.theory.flow_steps import (
     accelerated_sweeps,

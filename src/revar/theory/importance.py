@@ -16,8 +16,8 @@ from revar.compilation import compiled
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, Layers, Outcomes
 from revar.model.mdp import TabularMDP
-from revar.model.policy import checked_behavior, checked_policy
-from revar.model.reachability import reachable_layers
+from revar.model.structure import reachable_layers
+from revar.model.task import checked_behavior, checked_policy
 from revar.theory.values import policy_value, state_values
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from revar.errors import InputError
 from revar.model.arrays import BoolArray, FloatArray
 from revar.model.mdp import TabularMDP
-from revar.model.policy import checked_policy
+from revar.model.task import checked_policy
 from revar.model.validation import checked_episodes
 from revar.theory.costs import estimation_variance
 from revar.theory.recursions import proportion_sweeps

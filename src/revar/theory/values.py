@@ -6,8 +6,8 @@ import numpy as np
 
 from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
-from revar.model.policy import checked_behavior, checked_policy
-from revar.model.reachability import all_layers, reachable_layers
+from revar.model.structure import all_layers, reachable_layers
+from revar.model.task import checked_behavior, checked_policy
 from revar.theory.recursions import backward_values, backward_variances, forward_occupancy
 
 

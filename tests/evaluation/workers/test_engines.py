@@ -60,7 +60,7 @@ def same(one: EvaluationResult, other: EvaluationResult) -> bool:
     return (
         same_data(one.dataset, other.dataset)
         and (one.value, one.standard_error) == (other.value, other.standard_error)
-        and one.looks == other.looks
+        and one.checkpoints == other.checkpoints
     )
 
 

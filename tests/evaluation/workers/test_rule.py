@@ -101,7 +101,7 @@ def test_the_order_in_which_batches_come_back_changes_nothing(
         assert [request.number for request, _ in pool.requests] == list(range(len(pool.requests)))
         assert same_data(late.dataset, plain.dataset)
         assert (late.value, late.standard_error) == (plain.value, plain.standard_error)
-        assert late.looks == plain.looks
+        assert late.checkpoints == plain.checkpoints
 
 
 def test_a_request_knows_exactly_the_batches_it_should(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,12 @@ import numpy as np
 
 from revar.collection import Collection
 from revar.collection.batches import Batch, BatchRequest, SharedPlan, pack, prepare
-from revar.environments.bins import Bins
-from revar.environments.observations import observations_of
-from revar.environments.opening import open_environment
+from revar.environments.observations import Bins, observations_of
+from revar.environments.opening import action_count, open_environment
 from revar.errors import InputError
 from revar.evaluation.interrupts import Interrupt
-from revar.evaluation.opened import action_count, target_for
 from revar.evaluation.players import Player
+from revar.evaluation.policies import target_policy_of
 from revar.strategies.strategy import Strategy
 
 SEEDS = 2**31  # every environment takes seeds below
@@ -58,7 +57,7 @@ class Worker:
         self._player = Player(
             self.env,
             observations_of(self.env.observation_space, setup.bins),
-            target_for(self.env, setup.policy, setup.bins),
+            target_policy_of(self.env, setup.policy, setup.bins),
             setup.seed,
             interrupt or Interrupt(),
         )

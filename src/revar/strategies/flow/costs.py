@@ -7,8 +7,9 @@ import numpy as np
 
 from revar.compilation import compiled
 from revar.model.arrays import FloatArray, Layers, RunStatistics
+from revar.model.moments import reward_noise
 from revar.strategies.compiled_rule import Question
-from revar.strategies.estimated_model import filled_variance, pooled_noise, reward_noise
+from revar.strategies.estimated_model import filled_variance, pooled_noise
 from revar.strategies.flow.tuning import Tuning
 from revar.theory.recursions import backward_values, influence
 

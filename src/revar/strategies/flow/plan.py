@@ -6,7 +6,7 @@ import numpy as np
 
 from revar.compilation import compiled, compiled_in_place, inlined
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes, RunStatistics
-from revar.model.reachability import expand
+from revar.model.structure import expand
 from revar.strategies.compiled_rule import Question
 from revar.strategies.flow.costs import estimate_costs
 from revar.strategies.flow.transitions import credible_transitions, own_share

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from revar.evaluation.looks import look_times, quantile
+from revar.evaluation.checkpoints import checkpoint_times, quantile
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_equally_spaced_looks_give_pococks_constants(
 
 
 def test_geometric_looks_hold_together_in_a_simulation() -> None:
-    looks = look_times(5000)
+    looks = checkpoint_times(5000)
     assert looks == [100, 200, 400, 800, 1600, 3200, 5000]
     rng = np.random.default_rng(0)
     steps = rng.normal(size=(200_000, len(looks))) * np.sqrt(np.diff([0, *looks]))
@@ -34,6 +34,6 @@ def test_geometric_looks_hold_together_in_a_simulation() -> None:
 
 
 def test_few_episodes_have_one_look() -> None:
-    assert look_times(100) == [100]
-    assert look_times(7) == [7]
+    assert checkpoint_times(100) == [100]
+    assert checkpoint_times(7) == [7]
     assert quantile(0.95, [7]) == quantile(0.95) == pytest.approx(1.959964, abs=1e-6)

@@ -1,0 +1,61 @@
+"""When an evaluation checks its interval, and what checking more than once costs.
+
+If the interval is to hold at whichever checkpoint the evaluation stops, its quantile must be larger
+than the normal one: z such that a Brownian motion stays within z sqrt(t) at all checkpoints with
+the wanted confidence (Pocock 1977, "Group sequential methods in the design and analysis of clinical
+trials"), computed by the recursion of Armitage, McPherson and Rowe 1969, "Repeated significance
+tests on accumulating data".
+"""
+
+from math import sqrt
+from statistics import NormalDist
+
+import numpy as np
+
+FIRST_CHECKPOINT = 100
+GROWTH = 2.0
+NODES = 64  # of Gauss-Legendre quadrature between the boundaries
+HALVINGS = 40
+
+
+def checkpoint_times(episodes: int) -> list[int]:
+    """Numbers of episodes, geometrically spaced, up to and with the last."""
+    times = []
+    time = FIRST_CHECKPOINT
+    while time < episodes:
+        times.append(time)
+        time = int(GROWTH * time)
+    return [*times, episodes]
+
+
+def quantile(confidence: float, times: list[int] | None = None) -> float:
+    """z of the interval value +- z * standard_error that holds at all these times together."""
+    low = NormalDist().inv_cdf(0.5 + confidence / 2.0)
+    if times is None or len(times) < 2:
+        return low
+    # Never more than what Bonferroni's inequality asks for.
+    high = NormalDist().inv_cdf(0.5 + (1.0 - (1.0 - confidence) / len(times)) / 2.0)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        if _chance_inside(middle, times) < confidence:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _chance_inside(z: float, times: list[int]) -> float:
+    """The chance that Brownian motion lies within z sqrt(t) at all these times t."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    before, density = np.zeros(1), np.ones(1)
+    last = 0
+    for time in times:
+        reach = z * sqrt(time)
+        here = reach * nodes
+        spread = sqrt(time - last)
+        kernel = np.exp(-0.5 * ((here[:, None] - before) / spread) ** 2) / (
+            spread * sqrt(2.0 * np.pi)
+        )
+        density = (kernel @ density) * reach * weights
+        before, last = here, time
+    return float(density.sum())
