@@ -20,7 +20,7 @@ import revar
 from benchmarks.machine import facts
 from revar.problems import Problem, find_problem
 from revar.strategies import Flow, ReducedVariance, Strategy
-from revar.strategies.flow_tuning import Tuning
+from revar.strategies.flow.tuning import Tuning
 
 RESULTS = Path(__file__).with_name("results")
 PROBLEMS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -1,8 +1,12 @@
+"""Machine code on disk: found again, and never used when it is out of date."""
+
+import pickle
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 
 import revar
@@ -44,15 +48,46 @@ def test_an_edit_in_one_file_reaches_what_other_files_compiled_of_it(tmp_path: P
     assert abs(standard_error(tmp_path) / before - 2.0) < 1e-9
 
 
-@pytest.mark.slow
-def test_machine_code_of_older_sources_does_no_harm(tmp_path: Path) -> None:
-    """What is kept on disk names types by their classes, which may be gone after an update."""
-    package = copy_of_the_package(tmp_path)
-    before = standard_error(tmp_path)
-    renamed = 0
-    for path in package.rglob("*.py"):
-        source = path.read_text()
-        renamed += source.count("Outcomes")
-        path.write_text(source.replace("Outcomes", "Followers"))
-    assert renamed > 10
-    assert standard_error(tmp_path) == before
+RULE = """
+from revar.compilation import compiled
+
+@compiled
+def rule(number):
+    return {factor} * number
+"""
+LOOP = """
+from revar.compilation import compiled, inlined, with_functions
+from rule import rule
+
+def step(number):
+    return number
+
+def loop(number):
+    return step(number) + 1.0
+
+print(compiled(with_functions(loop, step=inlined(rule)))(10.0))
+"""
+
+
+def run(folder: Path, program: str) -> str:
+    command = [sys.executable, program]
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, cwd=folder
+    ).stdout.strip()
+
+
+def test_an_edited_function_reaches_the_copies_that_call_it(tmp_path: Path) -> None:
+    (tmp_path / "loop.py").write_text(LOOP)
+    for factor in (2.0, 3.0):
+        (tmp_path / "rule.py").write_text(RULE.format(factor=factor))
+        assert run(tmp_path, "loop.py") == str(10.0 * factor + 1.0)
+        assert list((tmp_path / "__pycache__").glob("loop.loop_with_rule_rule-*.nbi"))
+
+
+def test_machine_code_of_an_older_revar_is_not_read(tmp_path: Path) -> None:
+    """It may name modules that are gone."""
+    (tmp_path / "own.py").write_text(RULE.format(factor=2.0) + "print(rule(10.0))\n")
+    assert run(tmp_path, "own.py") == "20.0"
+    (index,) = (tmp_path / "__pycache__").glob("own.rule-*.nbi")
+    index.write_bytes(pickle.dumps(numba.__version__) + b"cgone.module\nType\n.")
+    assert run(tmp_path, "own.py") == "20.0"

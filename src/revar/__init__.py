@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from revar.problems.problem import find_problem as find_problem
     from revar.progress import progress_bar as progress_bar
     from revar.simulation.simulate import simulate as simulate
-    from revar.theory.bounds import oracle_mse_bound as oracle_mse_bound
-    from revar.theory.bounds import regret_bound as regret_bound
     from revar.theory.costs import estimation_variance as estimation_variance
     from revar.theory.costs import one_step_costs as one_step_costs
     from revar.theory.flow import optimal_flow as optimal_flow
@@ -48,6 +46,8 @@ if TYPE_CHECKING:
     from revar.theory.importance import importance_sampling_variance as importance_sampling_variance
     from revar.theory.importance import per_decision_variance as per_decision_variance
     from revar.theory.proportions import oracle_mse as oracle_mse
+    from revar.theory.proportions import oracle_mse_bound as oracle_mse_bound
+    from revar.theory.proportions import regret_bound as regret_bound
     from revar.theory.proportions import sampling_proportions as sampling_proportions
     from revar.theory.values import occupancy as occupancy
     from revar.theory.values import policy_value as policy_value
@@ -86,8 +86,8 @@ _HOMES = {
     "Trajectory": "revar.model.trajectory",
     "find_problem": "revar.problems.problem",
     "progress_bar": "revar.progress",
-    "oracle_mse_bound": "revar.theory.bounds",
-    "regret_bound": "revar.theory.bounds",
+    "oracle_mse_bound": "revar.theory.proportions",
+    "regret_bound": "revar.theory.proportions",
     "estimation_variance": "revar.theory.costs",
     "one_step_costs": "revar.theory.costs",
     "optimal_flow": "revar.theory.flow",

@@ -11,9 +11,9 @@ into those of another.
 
 import hashlib
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from types import FunctionType
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -44,20 +44,15 @@ SOURCE_STAMP = _stamp_of_sources()
 
 
 def _compile(function: Function, **options: Any) -> Function:
-    dispatcher: Any = numba.njit(**options)(function)
-    files = dispatcher._cache._cache_file
-    files._source_stamp = SOURCE_STAMP
-    files._load_index = partial(_load_index, files._load_index)
+    plain = plain_function(function)
+    dispatcher: Any = numba.njit(**options)(plain)
+    kept = dispatcher._cache._cache_file
+    kept._source_stamp = getattr(plain, "source_stamp", SOURCE_STAMP)
+    # The version is compared before anything else is read: what an older revar has kept may name
+    # modules that are gone.
+    kept._version = f"{numba.__version__} {kept._source_stamp}"
     compiled_function: Function = dispatcher
     return compiled_function
-
-
-def _load_index(load: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
-    """What the cache holds; nothing where it names what an older version of the code had."""
-    try:
-        return load()
-    except (AttributeError, ImportError, TypeError):
-        return {}
 
 
 def compiled(function: Function) -> Function:
@@ -73,3 +68,28 @@ def compiled_in_place(function: Function) -> Function:
 def inlined(function: Function) -> Function:
     """Compile a small function that creates no arrays into each of its callers."""
     return _compile(function, **_IN_PLACE, inline="always")
+
+
+def plain_function(function: Function) -> Function:
+    """The Python function behind a compiled one."""
+    return cast(Function, getattr(function, "py_func", function))
+
+
+def with_functions(template: Function, **functions: Callable[..., Any]) -> Function:
+    """A copy of `template`, not yet compiled, that calls these functions by those global names.
+
+    numba keeps no machine code on disk of functions that take functions, as arguments or in a
+    closure. Of such a copy it does: its name tells which functions it calls, and it is compiled
+    anew when one of their files changes.
+    """
+    original: Any = plain_function(template)
+    stamp = hashlib.sha256(SOURCE_STAMP.encode())
+    names = [original.__name__]
+    for function in functions.values():
+        called: Any = plain_function(function)
+        stamp.update(Path(called.__code__.co_filename).read_bytes())
+        names.append(f"{called.__module__}.{called.__qualname__}".replace(".", "_"))
+    copy: Any = FunctionType(original.__code__, {**original.__globals__, **functions})
+    copy.__name__ = copy.__qualname__ = "_with_".join(names)
+    copy.source_stamp = stamp.hexdigest()
+    return cast(Function, copy)

@@ -81,7 +81,7 @@ def test_decisions_are_those_of_a_simulation(strategy: str, problem_id: str) -> 
         strategy, horizon=mdp.horizon, discount=mdp.discount, episodes=EPISODES, actions=mdp.actions
     )
     for state in range(mdp.states):
-        collection.know(state, policy[state])
+        collection.states.enter(state, policy[state])
     rng = shared_stream(collection, 3)
     for number in range(EPISODES):
         play(collection, mdp, policy, number, rng)

@@ -15,7 +15,7 @@ from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset
 from revar.problems import Problem
 from revar.strategies import OnPolicy, Plan, ReducedVariance, Selection, Strategy
-from revar.strategies.rule import CompiledRule
+from revar.strategies.compiled_rule import CompiledRule
 from revar.testing.problems import crossroads
 from revar.theory.proportions import sampling_proportions
 

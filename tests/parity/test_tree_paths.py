@@ -10,7 +10,7 @@ from revar import simulate
 from revar.model.task import Task
 from revar.problems import Problem, problems
 from revar.strategies import ReducedVariance
-from revar.strategies.rule import CompiledRule
+from revar.strategies.compiled_rule import CompiledRule
 from revar.testing.contracts import expect_same_results
 from tests.parity.models import PROBLEMS
 
@@ -57,7 +57,7 @@ def test_paths_are_taken_where_they_may_be() -> None:
     task = Task.of(tree.mdp, tree.policy, episodes=10)
 
     def parameters(strategy: ReducedVariance, *, is_tree: bool) -> tuple[float, ...]:
-        return tuple(strategy.compiled_rule(task, tree=is_tree).parameters)
+        return tuple(strategy.compiled_rule(task, tree=is_tree).parameters.constants)
 
     by_path = parameters(ReducedVariance(), is_tree=True)
     swept = parameters(ReducedVariance(), is_tree=False)

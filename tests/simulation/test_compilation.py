@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from revar import simulate
 from revar.problems import problems
-from revar.simulation.kernel import play_run
+from revar.simulation.loop import play_run
 from revar.strategies import strategies
 
 SCRIPT = """

@@ -1,6 +1,6 @@
 """Strategies that others write: in plain Python, with a standing plan, or with a compiled rule."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ from revar.compilation import compiled_in_place
 from revar.errors import InputError
 from revar.problems import problems
 from revar.strategies import OnPolicy, Plan, ReducedVariance, Selection, Strategy
-from revar.strategies.rule import CompiledRule
+from revar.strategies.compiled_rule import CompiledPlan, CompiledRule
 from revar.testing import check_strategy
 from revar.testing.contracts import expect_same_results
 from tests.plain_model import MODELS
@@ -34,24 +34,23 @@ class LeastTried(Strategy):
 def _after_a_step(
     question: Any,
     statistics: Any,
-    memory: Any,
+    plan: Any,
     parameters: Any,
     path: Any,
     steps: int,
     episode: int,
 ) -> None:
     s, a = path.states[steps - 1], path.actions[steps - 1]
-    memory.scores[0, s, a] = 1.0 / (1.0 + statistics.visits[s, a])
+    plan.scores[0, s, a] = 1.0 / (1.0 + statistics.visits[s, a])
 
 
 @dataclass(frozen=True)
 class CompiledLeastTried(LeastTried):
-    """The same with a rule for the compiled engine."""
+    """The same with a rule for the compiled loop."""
 
     def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule:
-        template = ReducedVariance().compiled_rule(task, tree=False).memory
-        scores = np.ones((1, task.states, task.actions))
-        return CompiledRule(template._replace(scores=scores), np.zeros(0), on_step=_after_a_step)
+        plan = CompiledPlan.of(np.ones((1, task.states, task.actions)))
+        return CompiledRule(plan, on_step=_after_a_step)
 
 
 def test_a_strategy_in_plain_python() -> None:
@@ -79,6 +78,24 @@ def test_a_rule_of_their_own_is_compiled() -> None:
         for kind, compiled in ((CompiledLeastTried, True), (LeastTried, None))
     )
     expect_same_results(mine, plain, "with and without a rule")
+
+
+@dataclass(frozen=True)
+class ByPointer(ReducedVariance):
+    """ReVar, its rule called by a pointer as most rules are."""
+
+    def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule:
+        return replace(super().compiled_rule(task, tree=tree), in_loop=False)
+
+
+def test_a_rule_may_be_compiled_into_the_loop() -> None:
+    tree = problems.find("tree")()
+    for every in (1, 3):
+        in_loop, by_pointer = (
+            simulate(tree.mdp, tree.policy, kind(replan_every=every), episodes=100, runs=3)
+            for kind in (ReducedVariance, ByPointer)
+        )
+        expect_same_results(in_loop, by_pointer, "in the loop and by a pointer")
 
 
 def test_only_strategies_with_a_rule_are_compiled() -> None:
@@ -176,7 +193,7 @@ class Onlooker(OnPolicy):
         return Plan(task.policy[None], Selection.SAMPLE, lasts=1)
 
 
-def test_the_model_is_shown_to_those_who_say_that_they_need_it() -> None:
+def test_the_model_is_visible_task_those_who_say_that_they_need_it() -> None:
     tree = problems.find("tree")(2)
     for wants in (False, True):
         onlooker = Onlooker(wants)

@@ -27,10 +27,9 @@ from revar.simulation.plain import PlainRun, play_episode
 from revar.simulation.result import SimulationResult
 from revar.simulation.world import World
 from revar.strategies import Flow, FlowOracle, ReducedVariance, Selection, Strategy
-from revar.strategies.flow import plan_times
-from revar.strategies.flow_costs import estimated_costs
-from revar.strategies.flow_tuning import STUDIED, Tuning
-from revar.strategies.rule import Question
+from revar.strategies.compiled_rule import Question
+from revar.strategies.flow.costs import estimate_costs
+from revar.strategies.flow.tuning import STUDIED, Tuning, plan_times
 from revar.testing.contracts import expect_same_results
 from revar.testing.problems import crossroads
 from tests.strategies.flow_problems import PROBLEMS
@@ -372,7 +371,7 @@ def test_costs_keep_the_covariance_of_reward_and_successor() -> None:
     reachable = question.policy > 0
     layers = Layers(*expand(observed.outcomes, question.initial, reachable, question.horizon))
     plain = STUDIED._replace(bonus=0.0, novelty=0.0, likeness=0.0)
-    estimated = estimated_costs(question, layers, observed, False, plain, 3000)
+    estimated = estimate_costs(question, layers, observed, False, plain, 3000)
     exact = one_step_costs(problem.mdp, problem.policy)
     tried = (statistics.visits >= 400) & (exact > 0)
     assert tried[14].any()

@@ -77,12 +77,6 @@ class Collection:
         seeds = np.random.SeedSequence(self.seed, spawn_key=(number,))
         return Episode(self, number, np.random.default_rng(seeds))
 
-    def know(self, state: Hashable, probabilities: Any) -> int:
-        """Take the target policy's probabilities in a state before it is met; its number."""
-        number = self.states.number(state)
-        self.states.tell(number, probabilities)
-        return number
-
     # -- stored data -----------------------------------------------------------------------
 
     def replay(self, dataset: Dataset, policy: Policy, *, width: int = 1) -> None:

@@ -15,7 +15,7 @@ from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.validation import SUM_TOLERANCE
 from revar.strategies.selection import DRAWN, Selection, UniformDraws, choose
-from revar.strategies.strategy import Plan, Strategy, made_plan
+from revar.strategies.strategy import Plan, Strategy, make_plan
 
 NOTHING_TAKEN: IntArray = np.zeros((0, 0, 0), dtype=np.int64)
 
@@ -131,7 +131,7 @@ class Planner:
     ) -> PlanInForce:
         """The plan that follows from the statistics; nothing has been taken under it yet."""
         if self._latest is None or not self._is_latest(task, statistics):
-            plan = made_plan(self.strategy, task, statistics)
+            plan = make_plan(self.strategy, task, statistics)
             self._latest = task, statistics.recorded, plan
         return PlanInForce(self._latest[2], self.strategy.id, covered)
 
@@ -146,7 +146,7 @@ class Planner:
         scores = self._without_data.get(key)
         if scores is None:
             task = Task(row, horizon, discount, episodes=episodes)
-            plan = made_plan(self.strategy, task, VisitStatistics(1, task.actions))
+            plan = make_plan(self.strategy, task, VisitStatistics(1, task.actions))
             scores = plan.scores
             if plan.selection in DRAWN:
                 total = scores.sum(axis=2, keepdims=True)

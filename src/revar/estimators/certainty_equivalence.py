@@ -48,7 +48,7 @@ class CertaintyEquivalence(Estimator):
             raise InputError("certainty equivalence needs at least one episode")
         if self.known_transitions:
             model = task.known_model("certainty equivalence with known transitions")
-            observed = observed._replace(outcomes=model.arrays.outcomes)
+            observed = observed.with_known(model.arrays.outcomes)
         initial = task.initial
         if initial is None:
             initial = observed.initial_count / episodes

@@ -48,6 +48,15 @@ class RunStatistics(NamedTuple):
     outcome_reward_mean: FloatArray  # [slot]
     initial_count: IntArray  # [S]
 
+    def with_known(self, outcomes: Outcomes) -> "RunStatistics":
+        """The same with true probabilities, and no counts of outcomes to go by."""
+        slots = outcomes.successor.size
+        return self._replace(
+            outcomes=outcomes,
+            outcome_count=np.zeros(slots, dtype=np.int64),
+            outcome_reward_mean=np.zeros(slots),
+        )
+
 
 class Layers(NamedTuple):
     """The states that can be occupied at each step: states[start[t]:start[t+1]] at step t."""

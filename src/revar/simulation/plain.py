@@ -16,7 +16,7 @@ from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset, Trajectory
 from revar.simulation.world import World, draw_first_state, draw_outcome, draw_reward
-from revar.strategies.strategy import Strategy, shown_to
+from revar.strategies.strategy import Strategy, visible_task
 
 
 class PlainRun:
@@ -97,7 +97,7 @@ def play_run(
     finished: Callable[[int], None],
 ) -> tuple[list[Estimate | None], VisitStatistics, Dataset]:
     """The estimate at every checkpoint (None where it is too early), statistics, and episodes."""
-    run = PlainRun(strategy, shown_to(strategy, task), VisitStatistics.for_model(mdp), rng)
+    run = PlainRun(strategy, visible_task(strategy, task), VisitStatistics.for_model(mdp), rng)
     trajectories: list[Trajectory] = []
     estimates: list[Estimate | None] = []
     due = set(checkpoints.tolist())

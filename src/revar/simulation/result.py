@@ -1,4 +1,4 @@
-"""What many runs of one strategy on one problem gave: estimates beside the truth."""
+"""What many runs of one strategy on one problem gave, and the job that they are."""
 
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -6,8 +6,12 @@ from statistics import NormalDist
 import numpy as np
 
 from revar.errors import InputError
+from revar.estimators.estimator import Estimate, Estimator
 from revar.model.arrays import FloatArray, IntArray
+from revar.model.mdp import TabularMDP
+from revar.model.task import Task
 from revar.model.trajectory import Dataset
+from revar.strategies.strategy import Plan, Strategy
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,6 +70,40 @@ class SimulationResult(EstimatesOfRuns):
     complete: bool  # False if the simulation was interrupted: unfinished runs are left out
     interrupted: bool = False  # also where every run was finished all the same
     datasets: tuple[Dataset, ...] = ()  # the episodes of every run, where they were kept
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What is played, and the arrays that the runs fill, one row each."""
+
+    mdp: TabularMDP
+    task: Task
+    strategy: Strategy
+    estimator: Estimator
+    seed: int
+    first_run: int
+    checkpoints: IntArray  # [checkpoint]
+    keep_episodes: bool
+    plan: Plan  # before the first episode
+    estimates: FloatArray  # [run, checkpoint]
+    standard_errors: FloatArray  # [run, checkpoint]
+    unvisited: FloatArray  # [run, checkpoint]
+    visits: IntArray  # [run, S, A]
+    finished: IntArray  # [run, 1] episodes played
+    stop: IntArray  # [1]
+    datasets: dict[int, Dataset]
+
+    def stream(self, run: int) -> np.random.Generator:
+        """The random stream of its own that row `run` of the arrays is played with."""
+        number = self.first_run + run
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,)))
+
+    def write(self, run: int, checkpoint: int, estimate: Estimate | None) -> None:
+        """Note an estimate; None leaves NaN."""
+        if estimate is not None:
+            self.estimates[run, checkpoint] = estimate.value
+            self.standard_errors[run, checkpoint] = estimate.standard_error
+            self.unvisited[run, checkpoint] = estimate.unvisited_probability
 
 
 def log_spaced(episodes: int, per_decade: int = 8) -> IntArray:

@@ -7,24 +7,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from revar.errors import InputError
-from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.estimator import Estimator, find_estimator
+from revar.model.arrays import FloatArray, IntArray
 from revar.model.mdp import TabularMDP
+from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
-from revar.model.task import Task
-from revar.model.trajectory import ENDED, Dataset
-from revar.model.validation import checked_count, checked_episodes, checked_whole
+from revar.model.task import Task, checked_behavior
+from revar.model.validation import (
+    SUM_TOLERANCE,
+    as_floats,
+    checked_count,
+    checked_episodes,
+    checked_whole,
+)
 from revar.simulation import plain
-from revar.simulation.job import Job
-from revar.simulation.kernel import BY_NAME, Ledger, Log, play_run
+from revar.simulation.compiled import compiled_play, compiled_rule
 from revar.simulation.parallel import Progress, available_threads, drive
-from revar.simulation.result import SimulationResult
-from revar.simulation.signatures import pointer_to, prepare
+from revar.simulation.result import Job, SimulationResult, log_spaced
 from revar.simulation.world import World
-from revar.strategies.reduced_variance import replan
-from revar.strategies.rule import CompiledRule, Memory, Question, leave
-from revar.strategies.selection import Selection
-from revar.strategies.strategy import Strategy, find_strategy, shown_to
+from revar.strategies.selection import DRAWN, Selection
+from revar.strategies.strategy import Plan, Strategy, find_strategy, make_plan, visible_task
 from revar.theory.values import policy_value
 
 
@@ -64,13 +66,31 @@ def simulate(
     checked_whole(seed, "seed")
     checked_whole(first_run, "first_run")
     task = Task.of(mdp, policy, episodes=episodes)
-    job = Job.of(
-        mdp, task, collector, estimates_by, seed, first_run, runs, checkpoints, keep_episodes
+    plan = _first_plan(task, mdp, collector, estimates_by)
+    points = _checked_checkpoints(checkpoints, episodes)
+    rows = (runs, points.size)
+    job = Job(
+        mdp,
+        task,
+        collector,
+        estimates_by,
+        seed,
+        first_run,
+        points,
+        keep_episodes,
+        plan,
+        np.full(rows, np.nan),
+        np.full(rows, np.nan),
+        np.full(rows, np.nan),
+        np.zeros((runs, mdp.states, mdp.actions), dtype=np.int64),
+        np.zeros((runs, 1), dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+        {},
     )
-    rule = _compiled_rule(job) if compiled is not False else None
+    rule = compiled_rule(job) if compiled is not False else None
     if compiled and rule is None:
         raise InputError(f"strategy {collector.id!r} has no compiled rule")
-    play = _compiled_play(job, rule) if rule is not None else _plain_play(job)
+    play = compiled_play(job, rule) if rule is not None else _plain_play(job)
     true_value = policy_value(mdp, task.policy)  # before the runs: an interrupt waits for nothing
     ended = drive(
         play,
@@ -94,76 +114,6 @@ def simulate(
         interrupted=bool(job.stop[0]),
         datasets=tuple(job.datasets[run] for run in ended) if keep_episodes else (),
     )
-
-
-def _compiled_rule(job: Job) -> CompiledRule | None:
-    """The strategy's own rule; or, for a plan that lasts for good, the rule to leave it alone."""
-    rule = job.strategy.compiled_rule(
-        shown_to(job.strategy, job.task), tree=job.mdp.structure().is_tree
-    )
-    if rule is None and job.plan.lasts is None:
-        follows = job.plan.selection is Selection.FOLLOW
-        rule = CompiledRule(Memory.of(job.plan.scores, follows=follows), np.zeros(0))
-    return rule
-
-
-def _compiled_play(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
-    mdp, task = job.mdp, job.task
-    prepare()
-    on_step, on_episode = pointer_to(rule.on_step), pointer_to(rule.on_episode)
-    world = World.of(mdp)
-    episodes = task.episodes or 0
-    question = Question(task.policy, mdp.arrays.initial, mdp.horizon, mdp.discount, episodes)
-    layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, task.policy > 0, mdp.horizon)
-    revises = np.array([rule.on_step is not leave, rule.on_episode is not leave], dtype=np.int64)
-    if rule.on_episode is replan:
-        revises[1] = BY_NAME
-    in_kernel = isinstance(job.estimator, CertaintyEquivalence)
-    known = isinstance(job.estimator, CertaintyEquivalence) and job.estimator.known_transitions
-    logging = job.keep_episodes or not in_kernel
-
-    def play(run: int) -> bool:
-        log = _empty_log(episodes, mdp.horizon if logging else 0)
-        ended = play_run(
-            world,
-            question,
-            layers,
-            mdp.arrays.outcomes,
-            rule.memory,
-            rule.parameters,
-            on_step,
-            on_episode,
-            revises,
-            rule.known_transitions,
-            known,
-            in_kernel,
-            int(job.plan.selection),
-            job.plan.visits_first,
-            job.checkpoints,
-            Ledger(
-                job.estimates[run],
-                job.standard_errors[run],
-                job.unvisited[run],
-                job.visits[run],
-                job.finished[run],
-            ),
-            log,
-            job.stream(run),
-            job.stop,
-        )
-        if logging and ended:
-            dataset = _dataset(log, mdp.states)
-            if not in_kernel:
-                for i, count in enumerate(job.checkpoints.tolist()):
-                    if job.stop[0] != 0:
-                        return False
-                    if count >= job.estimator.least_episodes:
-                        job.write(run, i, job.estimator.estimate(task, dataset.head(count)))
-            if job.keep_episodes:
-                job.datasets[run] = dataset
-        return bool(ended)
-
-    return play
 
 
 def _plain_play(job: Job) -> Callable[[int], bool]:
@@ -202,25 +152,62 @@ def _plain_play(job: Job) -> Callable[[int], bool]:
     return play
 
 
-def _empty_log(episodes: int, horizon: int) -> Log:
-    steps = episodes * horizon
-    return Log(
-        np.zeros(episodes + 1 if steps else 1, dtype=np.int64),
-        np.zeros(steps, dtype=np.int64),
-        np.zeros(steps, dtype=np.int64),
-        np.zeros(steps),
-        np.zeros(steps, dtype=np.int64),
-        np.zeros(steps),
-    )
+def _first_plan(task: Task, mdp: TabularMDP, strategy: Strategy, estimator: Estimator) -> Plan:
+    """The plan before the first episode; raises where strategy and estimator do not fit."""
+    nothing = VisitStatistics(mdp.states, mdp.actions)
+    plan = make_plan(strategy, visible_task(strategy, task), nothing)
+    _check_shares(mdp, task.policy, plan)
+    if estimator.needs_episodes and plan.selection is not Selection.SAMPLE:
+        raise InputError(
+            f"estimator {estimator.id!r} needs the probability of every action, and strategy "
+            f"{strategy.id!r} chooses deterministically; use 'certainty-equivalence'"
+        )
+    if estimator.needs_episodes:
+        _check_cover(strategy, task.policy, plan)
+    return plan
 
 
-def _dataset(log: Log, states: int) -> Dataset:
-    steps = int(log.start[-1])
-    return Dataset(
-        log.start,
-        log.states[:steps],
-        log.actions[:steps],
-        log.rewards[:steps],
-        np.where(log.successors[:steps] == states, ENDED, log.successors[:steps]),
-        log.propensities[:steps],
-    )
+def _check_shares(mdp: TabularMDP, policy: FloatArray, plan: Plan) -> None:
+    """Scores that an action may be drawn from sum to 1 in every state that can be entered."""
+    if plan.selection is Selection.SAMPLE:
+        checked_behavior(mdp, plan.scores if len(plan.scores) > 1 else plan.scores[0])
+    elif plan.selection in DRAWN:
+        # The target policy's actions may be taken whatever their shares.
+        allowed = np.any(plan.scores > 0, axis=0) | (policy > 0)
+        layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, allowed, mdp.horizon)
+        for t in range(mdp.horizon):
+            entered = layers.states[layers.start[t] : layers.start[t + 1]]
+            sums = plan.scores[min(t, len(plan.scores) - 1), entered].sum(axis=1)
+            wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
+            if wrong.any():
+                i = int(np.argmax(wrong))
+                raise InputError(
+                    f"shares of state {entered[i]} at step {t} sum to {sums[i]:.12g}; where they "
+                    f"are followed or matched they must sum to 1"
+                )
+
+
+def _check_cover(strategy: Strategy, policy: FloatArray, plan: Plan) -> None:
+    """Importance ratios need a behavior that takes whatever the target policy takes."""
+    left_out = (policy > 0) & np.any(plan.scores == 0, axis=0)
+    if left_out.any():
+        state, action = (int(i) for i in np.argwhere(left_out)[0])
+        raise InputError(
+            f"strategy {strategy.id!r} never takes action {action} in state {state}, which the "
+            f"target policy does; use 'certainty-equivalence'"
+        )
+
+
+def _checked_checkpoints(checkpoints: ArrayLike | None, episodes: int) -> IntArray:
+    if checkpoints is None:
+        return log_spaced(episodes)
+    points = np.atleast_1d(as_floats(checkpoints, "checkpoints"))
+    if points.ndim != 1 or points.size == 0 or not np.all(np.floor(points) == points):
+        raise InputError(f"checkpoints must be whole numbers of episodes; got {checkpoints!r}")
+    whole = points.clip(-1, episodes + 1).astype(np.int64)
+    if np.any(np.diff(whole) <= 0) or whole[0] < 1 or whole[-1] > episodes:
+        raise InputError(
+            f"checkpoints must increase from at least 1 to at most episodes = {episodes}; "
+            f"got {checkpoints!r}"
+        )
+    return whole

@@ -12,7 +12,7 @@ from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.validation import as_floats
 from revar.registry import Registry
-from revar.strategies.rule import CompiledRule
+from revar.strategies.compiled_rule import CompiledRule
 from revar.strategies.selection import Selection
 
 # The estimators that take data of any sampled behavior, by id.
@@ -80,10 +80,10 @@ class Strategy(ABC):
         """The plan that follows from what has been seen."""
 
     def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule | None:
-        """The same rule for the compiled engine; None leaves it to the plain one.
+        """The same rule for the compiled loop; None leaves it to plain Python.
 
         `tree` tells that every state has one way in, which may save work but changes no plan. A
-        strategy whose plan lasts for good needs no rule: the engine follows the plan itself.
+        strategy whose plan lasts for good needs no rule: the loop follows the plan itself.
         """
         del task, tree
         return None
@@ -106,7 +106,7 @@ def find_strategy(strategy: str | Strategy) -> Strategy:
     return strategy
 
 
-def made_plan(strategy: Strategy, task: Task, statistics: VisitStatistics) -> Plan:
+def make_plan(strategy: Strategy, task: Task, statistics: VisitStatistics) -> Plan:
     """The strategy's plan, or an error where its scores do not fit the task."""
     plan = strategy.plan(task, statistics)
     if not isinstance(plan, Plan):
@@ -121,6 +121,6 @@ def made_plan(strategy: Strategy, task: Task, statistics: VisitStatistics) -> Pl
     return plan
 
 
-def shown_to(strategy: Strategy, task: Task) -> Task:
+def visible_task(strategy: Strategy, task: Task) -> Task:
     """The task as the strategy may see it: with the model only if it says that it needs it."""
     return task if strategy.needs_model else task.without_model()

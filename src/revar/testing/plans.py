@@ -13,7 +13,7 @@ from revar.simulation.plain import PlainRun, play_episode
 from revar.simulation.simulate import simulate
 from revar.simulation.world import World
 from revar.strategies.selection import Selection
-from revar.strategies.strategy import Plan, Strategy, shown_to
+from revar.strategies.strategy import Plan, Strategy, visible_task
 from revar.testing.contracts import contract, expect, expect_refusal, identical
 from revar.testing.problems import on_policy_episodes, sample_problems, statistics_of, task_of
 
@@ -28,7 +28,7 @@ class Witness(PlainRun):
     """A run that remembers which actions were asked for, and by which plan."""
 
     def __init__(self, strategy: Strategy, problem: Problem, seed: int = 0) -> None:
-        task = shown_to(strategy, task_of(problem, EPISODES))
+        task = visible_task(strategy, task_of(problem, EPISODES))
         statistics = VisitStatistics.for_model(problem.mdp)
         super().__init__(strategy, task, statistics, np.random.default_rng(seed))
         self.asked: list[tuple[int, int, float, Plan]] = []  # state, action, propensity, plan
@@ -125,7 +125,7 @@ def check_planning_has_no_memory(factory: Factory) -> None:
     """A plan follows from the statistics alone, and planning changes nothing."""
     strategy = factory()
     for problem in sample_problems():
-        task = shown_to(strategy, task_of(problem, EPISODES))
+        task = visible_task(strategy, task_of(problem, EPISODES))
         data = on_policy_episodes(problem, EPISODES)
         early, late = statistics_of(problem, data.head(5)), statistics_of(problem, data)
         before = _snapshot(early), task.policy.copy()

@@ -1,26 +1,30 @@
-"""One run of an adaptive collection, compiled: episodes, statistics, plans, estimates."""
+"""The compiled loop: one run of an adaptive collection, with statistics, plans and estimates."""
 
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
-from revar.compilation import compiled, compiled_in_place, inlined
+from revar.compilation import compiled, compiled_in_place, inlined, with_functions
 from revar.estimators.certainty_equivalence import plug_in
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes, RunStatistics
 from revar.model.moments import push
 from revar.model.rewards import RewardLaw
 from revar.simulation.world import World, locate, reward_of
-from revar.strategies.reduced_variance import replan
-from revar.strategies.rule import Memory, Path, Question, Revise, refresh_frequencies
-from revar.strategies.selection import (
-    Selection,
-    best_action,
-    sampled_action,
-    tied_action,
+from revar.strategies.compiled_rule import (
+    CompiledPlan,
+    Path,
+    Question,
+    Revise,
+    RuleParameters,
+    keep_plan,
+    refresh_frequencies,
 )
+from revar.strategies.selection import Selection, best_action, sampled_action, tied_action
 
 
-class Ledger(NamedTuple):
+class RunResults(NamedTuple):
     """Where a run writes its results: rows of arrays that all runs share."""
 
     estimates: FloatArray  # [checkpoint]
@@ -41,28 +45,35 @@ class Log(NamedTuple):
     propensities: FloatArray  # [step]
 
 
-# How many episodes are played between two looks at `stop`, at most; and how many times, at most,
-# all pairs may be swept at all steps in between, as a rule that plans after every episode does.
-PATIENCE = 256
-# ReVar revises after every episode. Through a pointer the call costs as much as its arithmetic,
-# so that this one rule is compiled into the loop.
-BY_NAME = 2
-replan_here = inlined(cast(Any, replan).py_func)
-SWEPT_PAIRS = 1_000_000
+class Revisions(NamedTuple):
+    """When the plan is revised, and how."""
+
+    after_steps: bool  # by the pointer `on_step`
+    after_episodes: bool  # by the pointer `on_episode`
+    in_loop: bool  # after episodes, by the rule that is compiled into the loop
+
+
+# `stop` is read at least every so many episodes, and at least as often as a rule that plans after
+# every episode sweeps so many pairs.
+MOST_EPISODES = 256
+MOST_SWEPT_PAIRS = 1_000_000
+
+# What stands here in the loop of `loop_around` is the rule that it is made for.
+revise_in_loop = inlined(keep_plan)
 
 
 @compiled_in_place
-def _play(  # noqa: PLR0912 - the innermost loop, in one piece
+def play_episodes(  # noqa: PLR0912 - the innermost loop, in one piece
     begin: int,
     end: int,
     world: World,
     question: Question,
     statistics: RunStatistics,
-    memory: Memory,
-    parameters: FloatArray,
+    plan: CompiledPlan,
+    parameters: RuleParameters,
     on_step: Revise,
     on_episode: Revise,
-    revises: IntArray,
+    revisions: Revisions,
     selection: int,
     visits_first: int,
     path: Path,
@@ -71,7 +82,7 @@ def _play(  # noqa: PLR0912 - the innermost loop, in one piece
 ) -> None:
     """Play the episodes from number `begin` up to, without it, number `end`."""
     states, actions = question.policy.shape
-    stationary = memory.scores.shape[0] == 1
+    stationary = plan.scores.shape[0] == 1
     logging = log.states.size > 0
     for episode in range(begin, end):
         s = world.start_states[0]
@@ -85,36 +96,36 @@ def _play(  # noqa: PLR0912 - the innermost loop, in one piece
             table = 0 if stationary else steps
             propensity = np.nan
             if selection == Selection.SAMPLE:
-                a = sampled_action(memory.scores, table, s, rng.random())
-                propensity = memory.scores[table, s, a]
+                a = sampled_action(plan.scores, table, s, rng.random())
+                propensity = plan.scores[table, s, a]
             else:
                 a, ties = best_action(
                     selection,
                     visits_first,
-                    memory.scores,
+                    plan.scores,
                     table,
                     s,
                     question.policy,
                     statistics.visits,
-                    memory.taken,
+                    plan.taken,
                 )
                 if ties == 0:
-                    a = sampled_action(memory.scores, table, s, rng.random())
+                    a = sampled_action(plan.scores, table, s, rng.random())
                 elif ties > 1:
                     a = tied_action(
                         selection,
                         visits_first,
-                        memory.scores,
+                        plan.scores,
                         table,
                         s,
                         question.policy,
                         statistics.visits,
-                        memory.taken,
+                        plan.taken,
                         a,
                         int(rng.random() * ties),
                     )
                 if selection == Selection.FOLLOW:
-                    memory.taken[table, s, a] += 1
+                    plan.taken[table, s, a] += 1
             pair = s * actions + a
             slot, last = world.row_start[pair], world.row_start[pair + 1]
             if last - slot > 1:
@@ -135,14 +146,23 @@ def _play(  # noqa: PLR0912 - the innermost loop, in one piece
                 _log_step(log, episode, steps, s, a, reward, world.successor[slot], propensity)
             s = world.successor[slot]
             steps += 1
-            if revises[0] != 0:
-                on_step(question, statistics, memory, parameters, path, steps, episode)
+            if revisions.after_steps:
+                on_step(question, statistics, plan, parameters, path, steps, episode)
         if logging:
             log.start[episode + 1] = log.start[episode] + steps
-        if revises[1] == BY_NAME:
-            replan_here(question, statistics, memory, parameters, path, steps, episode + 1)
-        elif revises[1] != 0:
-            on_episode(question, statistics, memory, parameters, path, steps, episode + 1)
+        if revisions.in_loop:
+            revise_in_loop(question, statistics, plan, parameters, path, steps, episode + 1)
+        elif revisions.after_episodes:
+            on_episode(question, statistics, plan, parameters, path, steps, episode + 1)
+
+
+PlayEpisodes = Callable[..., None]
+
+
+@cache
+def loop_around(rule: Revise) -> PlayEpisodes:
+    """`play_episodes` with that rule compiled into it."""
+    return compiled_in_place(with_functions(play_episodes, revise_in_loop=inlined(rule)))
 
 
 @inlined
@@ -193,35 +213,32 @@ def play_run(
     question: Question,
     layers: Layers,
     outcomes: Outcomes,
-    memory_before: Memory,
-    parameters: FloatArray,
+    first_plan: CompiledPlan,
+    parameters: RuleParameters,
+    play: PlayEpisodes,
     on_step: Revise,
     on_episode: Revise,
-    revises: IntArray,
-    known_to_strategy: bool,
+    revisions: Revisions,
     known_to_estimator: bool,
     estimating: bool,
     selection: int,
     visits_first: int,
     checkpoints: IntArray,
-    ledger: Ledger,
+    results: RunResults,
     log: Log,
     rng: np.random.Generator,
     stop: IntArray,
 ) -> bool:
-    """Play all episodes; False if `stop` was raised before the last one.
-
-    `revises` holds whether on_step and on_episode do anything.
-    """
+    """Play all episodes by `play`; False if `stop` was raised before the last one."""
     states, actions = question.policy.shape
     slots = outcomes.successor.size
     statistics = RunStatistics(
         Outcomes(
             outcomes.row_start,
             outcomes.successor,
-            outcomes.probability.copy() if known_to_strategy else np.zeros(slots),
+            outcomes.probability.copy() if parameters.known_transitions else np.zeros(slots),
         ),
-        ledger.visits,
+        results.visits,
         np.zeros((states, actions)),
         np.zeros((states, actions)),
         np.zeros((states, actions)),
@@ -246,36 +263,37 @@ def play_run(
         statistics.outcome_reward_mean,
         statistics.initial_count,
     )
-    memory = Memory(
-        memory_before.scores.copy(),
-        memory_before.normalizers.copy(),
-        memory_before.deviation.copy(),
-        memory_before.spare.copy(),
-        memory_before.taken.copy(),
+    plan = CompiledPlan(
+        first_plan.scores.copy(),
+        first_plan.normalizers.copy(),
+        first_plan.deviation.copy(),
+        first_plan.spare.copy(),
+        first_plan.taken.copy(),
     )
     path = Path(
         np.zeros(question.horizon, dtype=np.int64), np.zeros(question.horizon, dtype=np.int64)
     )
-    patience = min(PATIENCE, max(1, SWEPT_PAIRS // (states * actions * question.horizon)))
+    swept = states * actions * question.horizon
+    most_episodes = min(MOST_EPISODES, max(1, MOST_SWEPT_PAIRS // swept))
     episode = 0
     checkpoint = 0
     while episode < question.episodes:
         if stop[0] != 0:
             return False
-        pause = min(question.episodes, episode + patience)
+        pause = min(question.episodes, episode + most_episodes)
         if checkpoint < checkpoints.size:
             pause = min(pause, checkpoints[checkpoint])
-        _play(
+        play(
             episode,
             pause,
             world,
             question,
             statistics,
-            memory,
+            plan,
             parameters,
             on_step,
             on_episode,
-            revises,
+            revisions,
             selection,
             visits_first,
             path,
@@ -283,7 +301,7 @@ def play_run(
             rng,
         )
         episode = pause
-        ledger.finished[0] = episode
+        results.finished[0] = episode
         if checkpoint < checkpoints.size and checkpoints[checkpoint] == episode:
             if estimating:
                 if not known_to_estimator:
@@ -297,8 +315,8 @@ def play_run(
                     known_to_estimator,
                     0,
                 )
-                ledger.estimates[checkpoint] = value
-                ledger.standard_errors[checkpoint] = np.sqrt(variance)
-                ledger.unvisited[checkpoint] = unvisited
+                results.estimates[checkpoint] = value
+                results.standard_errors[checkpoint] = np.sqrt(variance)
+                results.unvisited[checkpoint] = unvisited
             checkpoint += 1
     return True

@@ -10,11 +10,12 @@ from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
 from revar.model.task import Task
 from revar.problems import problems
-from revar.strategies.credibility import ALIKE, credible_transitions, doubt, keep_to_policy
+from revar.strategies.compiled_rule import Question
 from revar.strategies.flow import Flow
-from revar.strategies.flow_costs import estimated_costs
-from revar.strategies.flow_tuning import STUDIED, Tuning
-from revar.strategies.rule import Question
+from revar.strategies.flow.costs import estimate_costs
+from revar.strategies.flow.plan import ALIKE, doubt, keep_to_policy
+from revar.strategies.flow.transitions import credible_transitions
+from revar.strategies.flow.tuning import STUDIED, Tuning
 
 
 def counted(counts: IntArray) -> tuple[Outcomes, IntArray]:
@@ -208,7 +209,7 @@ class Planned:
             self.lake.mdp.initial,
             self.task.horizon,
         )
-        costs = estimated_costs(
+        costs = estimate_costs(
             Question.of(self.task, self.observed, 2 * self.episodes),
             reachable_layers(known, self.lake.mdp.initial, policy > 0, self.task.horizon),
             self.observed,

@@ -1,6 +1,12 @@
-"""The constants of flow."""
+"""The constants of flow, and when it makes plans."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from numba.np.unsafe import ndarray
+
+from revar.compilation import compiled
+from revar.model.arrays import FloatArray, IntArray
+from revar.strategies.compiled_rule import growing_times
 
 
 class Tuning(NamedTuple):
@@ -25,3 +31,18 @@ class Tuning(NamedTuple):
 
 STUDIED = Tuning()
 EARLY = 50  # episodes
+_CONSTANTS = len(Tuning._fields)
+_to_tuple: Any = ndarray.to_fixed_tuple
+
+
+@compiled
+def unpack_tuning(constants: FloatArray) -> Tuning:
+    """The record from the numbers that a compiled rule is given."""
+    return Tuning(*_to_tuple(constants, _CONSTANTS))
+
+
+def plan_times(episode: int, tuning: Tuning) -> IntArray:
+    """The numbers of finished episodes after which plans are made, to the first past `episode`."""
+    return growing_times(
+        episode, 1, lambda time: tuning.early_growth if time < EARLY else tuning.growth
+    )

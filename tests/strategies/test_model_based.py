@@ -265,6 +265,13 @@ def test_impossible_parameters_are_refused(
         kind(**parameters)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_missing_model_is_named_once(kind: Kind) -> None:
+    task = Task(np.full((2, 2), 0.5), 3)
+    with pytest.raises(InputError, match=f"^{kind.id} with a known model needs "):
+        kind(known_model=True).plan(task, VisitStatistics(2, 2))
+
+
 def test_bpg_needs_a_step() -> None:
     with pytest.raises(InputError, match="steps is 0; it must be a whole number of at least 1"):
         BehaviorPolicyGradient(steps=0)

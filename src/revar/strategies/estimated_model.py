@@ -8,7 +8,7 @@ import numpy as np
 from revar.compilation import compiled
 from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.moments import reward_noise
-from revar.theory.importance_steps import OutcomeModel
+from revar.theory.importance import OutcomeModel
 
 # Below so many visits the pooled reward variance fills in.
 PRIOR_VISITS = 4.0
@@ -93,7 +93,7 @@ def filled_variance(
 
 
 @compiled
-def plug_in_model(statistics: RunStatistics) -> OutcomeModel:
+def estimate_model(statistics: RunStatistics) -> OutcomeModel:
     """Frequencies and estimated moments in the place of what is true.
 
     Statistics hold the reward's spread by pair and its mean by outcome. What the means of a

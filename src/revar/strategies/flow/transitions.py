@@ -1,14 +1,11 @@
-"""What few visits showed, and how far to go by it: in transitions, and in the plan itself."""
+"""Transitions that few visits do not decide: frequencies drawn towards what is usual in a state."""
 
 from math import inf
 
 import numpy as np
 
-from revar.compilation import compiled, compiled_in_place, inlined
-from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
-
-# Where a transition needs more visits than these to be credible, actions lead to much the same.
-ALIKE = 20.0
+from revar.compilation import compiled, inlined
+from revar.model.arrays import FloatArray, IntArray, Outcomes
 
 
 @compiled
@@ -39,7 +36,7 @@ def credible_transitions(
     for s in range(states):
         for a in range(actions):
             p = s * actions + a
-            own = _own_share(visits[s, a], prior)
+            own = own_share(visits[s, a], prior)
             o, last = outcomes.row_start[p], outcomes.row_start[p + 1]
             for k in range(row_start[p], row_start[p + 1]):
                 u = usual.row_start[s] + k - row_start[p]
@@ -52,43 +49,8 @@ def credible_transitions(
     return Outcomes(row_start, successor, probability), prior
 
 
-@compiled_in_place
-def keep_to_policy(
-    behavior: FloatArray, layers: Layers, policy: FloatArray, visits: IntArray, prior: float
-) -> None:
-    """Let a pair of T visits have T / (T + n) of its share in a plan; the rest is the policy's.
-
-    What lies ahead of an action decides how often a plan takes it, and drawing all actions of a
-    state together does not help there: what counts is not how much worse an action looks but how
-    many times worse. So few visits have little say in the plan itself.
-    """
-    start, layer_states = layers
-    horizon, _, actions = behavior.shape
-    for t in range(horizon):
-        for i in range(start[t], start[t + 1]):
-            s = layer_states[i]
-            total = 0.0
-            for a in range(actions):
-                own = _own_share(visits[s, a], prior)
-                behavior[t, s, a] = own * behavior[t, s, a] + (1.0 - own) * policy[s, a]
-                total += behavior[t, s, a]
-            if total > 0.0:
-                for a in range(actions):
-                    behavior[t, s, a] /= total
-
-
 @inlined
-def doubt(prior: float) -> float:
-    """After how many visits half of a share is the plan's, from the same for transitions.
-
-    The same number, but for actions that hardly differ in where they lead: there a plan goes by
-    costs, not by ways, and ways are no reason to doubt it.
-    """
-    return 1.0 / (1.0 / prior + prior / ALIKE**2) if prior > 0.0 else 0.0
-
-
-@inlined
-def _own_share(visits: int, prior: float) -> float:
+def own_share(visits: int, prior: float) -> float:
     """The credibility of that many visits, T / (T + n), also for an infinite n."""
     return 1.0 / (1.0 + prior / visits) if visits > 0 else 0.0
 

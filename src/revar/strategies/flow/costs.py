@@ -8,9 +8,9 @@ import numpy as np
 from revar.compilation import compiled
 from revar.model.arrays import FloatArray, Layers, RunStatistics
 from revar.model.moments import reward_noise
-from revar.strategies.flow_tuning import Tuning
-from revar.strategies.plug_in import filled_variance, pooled_noise
-from revar.strategies.rule import Question
+from revar.strategies.compiled_rule import Question
+from revar.strategies.estimated_model import filled_variance, pooled_noise
+from revar.strategies.flow.tuning import Tuning
 from revar.theory.recursions import backward_values, influence
 
 
@@ -24,7 +24,7 @@ class Worth(NamedTuple):
 
 
 @compiled
-def estimated_costs(
+def estimate_costs(
     question: Question,
     layers: Layers,
     statistics: RunStatistics,

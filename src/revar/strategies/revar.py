@@ -8,15 +8,16 @@ import numpy as np
 
 from revar.compilation import compiled_in_place, inlined
 from revar.errors import InputError
-from revar.model.arrays import FloatArray, IntArray, RunStatistics
+from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.validation import checked_count
-from revar.strategies.rule import (
+from revar.strategies.compiled_rule import (
+    CompiledPlan,
     CompiledRule,
-    Memory,
     Path,
     Question,
+    RuleParameters,
     refresh_frequencies,
     sample_budget,
 )
@@ -31,8 +32,8 @@ class ReducedVariance(Strategy):
     """Track Theorem 1's proportions for sigma + 2c sqrt(log(SAn(n+1)/delta)/T) and estimated P.
 
     `confidence_scale` is c, `failure_probability` delta. Plans are made anew after every
-    `replan_every` episodes, by Algorithm 2's sweeps; on a tree that re-plans every episode the
-    engine updates only the path just taken, which gives the same plan.
+    `replan_every` episodes, by Algorithm 2's sweeps. On a tree that re-plans every episode the
+    compiled rule updates only the path just taken, which gives the same plan.
 
     Every action is first taken `initial_visits` times: by default once, and three times for c = 0,
     where nothing else protects a pair whose first rewards happen to agree. (The chance that two
@@ -59,46 +60,46 @@ class ReducedVariance(Strategy):
 
     def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
         """Proportions to track, from the statistics of all pairs."""
-        scores = self._remember(task, statistics).scores
+        scores = self._plan(task, statistics).scores
         first = first_visits(self.confidence_scale, self.initial_visits)
         return Plan(scores, Selection.TRACK, lasts=self.replan_every, visits_first=first)
 
     def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule:
         """The same plan, along the path where that is enough."""
         by_path = tree and self.replan_every == 1
-        parameters = [self._bonus(task), self.replan_every, by_path, self.known_transitions]
         return CompiledRule(
-            memory=self._remember(task, VisitStatistics(task.states, task.actions)),
-            parameters=np.array(parameters, dtype=np.float64),
-            on_episode=replan,
-            known_transitions=self.known_transitions,
+            self._plan(task, VisitStatistics(task.states, task.actions)),
+            RuleParameters.of(
+                [self._bonus(task), self.replan_every, by_path],
+                known_transitions=self.known_transitions,
+            ),
+            on_episode=_replan,
+            in_loop=True,
         )
 
-    def _remember(self, task: Task, statistics: VisitStatistics) -> Memory:
+    def _plan(self, task: Task, statistics: VisitStatistics) -> CompiledPlan:
         """Scores, normalizers and upper deviations that follow from the statistics."""
         observed = statistics.observed(task.states)
         outcomes = observed.outcomes
         if self.known_transitions:
             outcomes = task.known_model("revar with known transitions").arrays.outcomes
-        memory = Memory.of(
+        plan = CompiledPlan.of(
             np.zeros((1, task.states, task.actions)),
             normalizers=np.zeros(task.states + 1),
             deviation=np.zeros((task.states, task.actions)),
         )
-        refresh_deviations(
-            observed.visits, observed.reward_squares, self._bonus(task), memory.deviation
-        )
+        refresh_deviations(observed, self._bonus(task), plan.deviation)
         proportion_sweeps(
             outcomes,
-            memory.deviation,
+            plan.deviation,
             task.policy,
             task.discount,
             task.horizon,
-            memory.scores[0],
-            memory.normalizers,
-            memory.spare,
+            plan.scores[0],
+            plan.normalizers,
+            plan.spare,
         )
-        return memory
+        return plan
 
     def _bonus(self, task: Task) -> float:
         return bonus_of_one_visit(self.confidence_scale, self.failure_probability, task, "revar")
@@ -137,36 +138,32 @@ def upper_deviation(visits: int, squares: float, bonus: float) -> float:
 
 
 @compiled_in_place
-def refresh_deviations(
-    visits: IntArray, squares: FloatArray, bonus: float, deviation: FloatArray
-) -> None:
+def refresh_deviations(statistics: RunStatistics, bonus: float, deviation: FloatArray) -> None:
     """The upper bound of every pair."""
+    visits, squares = statistics.visits, statistics.reward_squares
     for s in range(visits.shape[0]):
         for a in range(visits.shape[1]):
             deviation[s, a] = upper_deviation(visits[s, a], squares[s, a], bonus)
 
 
 @compiled_in_place
-def replan(
+def _replan(
     question: Question,
     statistics: RunStatistics,
-    memory: Memory,
-    parameters: FloatArray,
+    plan: CompiledPlan,
+    parameters: RuleParameters,
     path: Path,
     steps: int,
     episode: int,
 ) -> None:
-    """ReVar's revision after an episode; the engine calls it by name (see `kernel`)."""
-    bonus, every, by_path, known = parameters
+    bonus, replan_every, by_path = parameters.constants
+    known = parameters.known_transitions
     policy, discount = question.policy, question.discount
-    scores, normalizers, deviation, spare, _ = memory
+    scores, normalizers, deviation, spare, _ = plan
     outcomes = statistics.outcomes
     row_start, _, probability = outcomes
-    visits, squares, outcome_count = (
-        statistics.visits,
-        statistics.reward_squares,
-        statistics.outcome_count,
-    )
+    visits, outcome_count = statistics.visits, statistics.outcome_count
+    squares = statistics.reward_squares
     states, actions = path
     if by_path:
         for step in range(steps - 1, -1, -1):
@@ -189,8 +186,8 @@ def replan(
             for i in range(policy.shape[1]):
                 total += scores[0, s, i]
             normalizers[s] = total
-    elif episode % int(every) == 0:
-        refresh_deviations(visits, squares, bonus, deviation)
+    elif episode % int(replan_every) == 0:
+        refresh_deviations(statistics, bonus, deviation)
         if not known:
             refresh_frequencies(statistics)
         proportion_sweeps(

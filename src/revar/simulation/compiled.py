@@ -1,0 +1,182 @@
+"""Runs through the compiled loop: its types, fixed so that rules can be passed as pointers."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numba
+import numpy as np
+from numba import boolean, float64, int64, types
+
+from revar.estimators.certainty_equivalence import CertaintyEquivalence
+from revar.model.arrays import Layers, Outcomes, RunStatistics
+from revar.model.structure import reachable_layers
+from revar.model.trajectory import ENDED, Dataset
+from revar.simulation.loop import (
+    Log,
+    Revisions,
+    RunResults,
+    loop_around,
+    play_episodes,
+    play_run,
+)
+from revar.simulation.result import Job
+from revar.simulation.world import World
+from revar.strategies.compiled_rule import (
+    CompiledPlan,
+    CompiledRule,
+    Path,
+    Question,
+    RuleParameters,
+    keep_plan,
+)
+from revar.strategies.selection import Selection
+from revar.strategies.strategy import visible_task
+
+
+def _tuple_type(record_class: type, *fields: Any) -> Any:
+    kinds: Any = types
+    if len(set(fields)) == 1:
+        return kinds.NamedUniTuple(fields[0], len(fields), record_class)
+    return kinds.NamedTuple(list(fields), record_class)
+
+
+_INTS, _FLOATS = int64[::1], float64[::1]
+_INT_TABLE, _FLOAT_TABLE = int64[:, ::1], float64[:, ::1]
+_INT_CUBE, _FLOAT_CUBE = int64[:, :, ::1], float64[:, :, ::1]
+_WORLD = _tuple_type(World, _INTS, _INTS, _FLOATS, _FLOATS, _FLOATS, boolean, int64, _INTS, _FLOATS)
+_QUESTION = _tuple_type(Question, _FLOAT_TABLE, _FLOATS, int64, float64, int64)
+_OUTCOMES = _tuple_type(Outcomes, _INTS, _INTS, _FLOATS)
+_STATISTICS = _tuple_type(
+    RunStatistics, _OUTCOMES, _INT_TABLE, *[_FLOAT_TABLE] * 4, _INTS, _FLOATS, _INTS
+)
+_PLAN = _tuple_type(CompiledPlan, _FLOAT_CUBE, _FLOATS, _FLOAT_TABLE, _FLOATS, _INT_CUBE)
+_PARAMETERS = _tuple_type(RuleParameters, _FLOATS, _INTS, boolean)
+_PATH = _tuple_type(Path, _INTS, _INTS)
+_REVISIONS = _tuple_type(Revisions, boolean, boolean, boolean)
+_RESULTS = _tuple_type(RunResults, _FLOATS, _FLOATS, _FLOATS, _INT_TABLE, _INTS)
+_LOG = _tuple_type(Log, _INTS, _INTS, _INTS, _FLOATS, _INTS, _FLOATS)
+_GENERATOR = cast(Any, numba).typeof(np.random.default_rng(0))
+REVISE_SIGNATURE = types.void(_QUESTION, _STATISTICS, _PLAN, _PARAMETERS, _PATH, int64, int64)
+_RULE = types.FunctionType(REVISE_SIGNATURE)
+EPISODES_SIGNATURE = types.void(
+    *(int64, int64, _WORLD, _QUESTION, _STATISTICS, _PLAN, _PARAMETERS),
+    *(_RULE, _RULE, _REVISIONS, int64, int64, _PATH, _LOG, _GENERATOR),
+)
+RUN_SIGNATURE = boolean(
+    *(_WORLD, _QUESTION, _tuple_type(Layers, _INTS, _INTS), _OUTCOMES, _PLAN, _PARAMETERS),
+    *(types.FunctionType(EPISODES_SIGNATURE), _RULE, _RULE, _REVISIONS),
+    *(boolean, boolean, int64, int64, _INTS, _RESULTS, _LOG, _GENERATOR, _INTS),
+)
+
+
+def compiled_rule(job: Job) -> CompiledRule | None:
+    """The strategy's own rule; or, for a plan that lasts for good, the rule to keep it."""
+    rule = job.strategy.compiled_rule(
+        visible_task(job.strategy, job.task), tree=job.mdp.structure().is_tree
+    )
+    if rule is None and job.plan.lasts is None:
+        follows = job.plan.selection is Selection.FOLLOW
+        rule = CompiledRule(CompiledPlan.of(job.plan.scores, follows=follows))
+    return rule
+
+
+def compiled_play(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
+    """What plays a run of the job by its number: False if it was stopped."""
+    mdp, task = job.mdp, job.task
+    _compile_for(play_run, RUN_SIGNATURE)
+    loop = loop_around(rule.on_episode) if rule.in_loop else play_episodes
+    play_by = _pointer_to(loop, EPISODES_SIGNATURE)
+    on_step = _pointer_to(rule.on_step, REVISE_SIGNATURE)
+    on_episode = _pointer_to(keep_plan if rule.in_loop else rule.on_episode, REVISE_SIGNATURE)
+    revisions = Revisions(
+        rule.on_step is not keep_plan, rule.on_episode is not keep_plan, rule.in_loop
+    )
+    world = World.of(mdp)
+    episodes = task.episodes or 0
+    question = Question(task.policy, mdp.arrays.initial, mdp.horizon, mdp.discount, episodes)
+    layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, task.policy > 0, mdp.horizon)
+    in_loop = isinstance(job.estimator, CertaintyEquivalence)
+    known = isinstance(job.estimator, CertaintyEquivalence) and job.estimator.known_transitions
+    logging = job.keep_episodes or not in_loop
+
+    def play(run: int) -> bool:
+        log = _empty_log(episodes, mdp.horizon if logging else 0)
+        ended = play_run(
+            world,
+            question,
+            layers,
+            mdp.arrays.outcomes,
+            rule.plan,
+            rule.parameters,
+            play_by,
+            on_step,
+            on_episode,
+            revisions,
+            known,
+            in_loop,
+            int(job.plan.selection),
+            job.plan.visits_first,
+            job.checkpoints,
+            RunResults(
+                job.estimates[run],
+                job.standard_errors[run],
+                job.unvisited[run],
+                job.visits[run],
+                job.finished[run],
+            ),
+            log,
+            job.stream(run),
+            job.stop,
+        )
+        if logging and ended:
+            dataset = _dataset(log, mdp.states)
+            if not in_loop:
+                for i, count in enumerate(job.checkpoints.tolist()):
+                    if job.stop[0] != 0:
+                        return False
+                    if count >= job.estimator.least_episodes:
+                        job.write(run, i, job.estimator.estimate(task, dataset.head(count)))
+            if job.keep_episodes:
+                job.datasets[run] = dataset
+        return bool(ended)
+
+    return play
+
+
+def _pointer_to(function: Any, signature: Any) -> Any:
+    """The function as a pointer that the loop takes.
+
+    Given the function itself, numba would compile the loop anew for it, in every process.
+    """
+    return types.CompileResultWAP(_compile_for(function, signature))
+
+
+def _compile_for(function: Any, signature: Any) -> Any:
+    dispatcher = cast(Any, function)
+    if signature.args not in dispatcher.overloads:
+        dispatcher.compile(signature)
+    return dispatcher.overloads[signature.args]
+
+
+def _empty_log(episodes: int, horizon: int) -> Log:
+    steps = episodes * horizon
+    return Log(
+        np.zeros(episodes + 1 if steps else 1, dtype=np.int64),
+        np.zeros(steps, dtype=np.int64),
+        np.zeros(steps, dtype=np.int64),
+        np.zeros(steps),
+        np.zeros(steps, dtype=np.int64),
+        np.zeros(steps),
+    )
+
+
+def _dataset(log: Log, states: int) -> Dataset:
+    steps = int(log.start[-1])
+    return Dataset(
+        log.start,
+        log.states[:steps],
+        log.actions[:steps],
+        log.rewards[:steps],
+        np.where(log.successors[:steps] == states, ENDED, log.successors[:steps]),
+        log.propensities[:steps],
+    )

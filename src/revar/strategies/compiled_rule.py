@@ -1,0 +1,165 @@
+"""How a strategy's rule enters the compiled loop.
+
+The loop calls `on_step` after every step and `on_episode` after every episode. Both read the run's
+statistics and rewrite the scores of the plan in force. All rules have one signature, so that one
+compiled loop serves every strategy and stays cached on disk.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from revar.compilation import compiled, compiled_in_place
+from revar.errors import InputError
+from revar.model.arrays import FloatArray, IntArray, RunStatistics
+from revar.model.task import Task
+
+
+class Question(NamedTuple):
+    """What is asked, and known to every strategy."""
+
+    policy: FloatArray  # [S, A]
+    initial: FloatArray  # [S]
+    horizon: int
+    discount: float
+    episodes: int
+
+    @classmethod
+    def of(cls, task: Task, observed: RunStatistics, episodes: int) -> "Question":
+        """The task's question; an unknown first state is taken to be as it was so far."""
+        initial = task.initial
+        if initial is None:
+            initial = observed.initial_count / observed.initial_count.sum()
+        return cls(task.policy, initial, task.horizon, task.discount, episodes)
+
+
+class CompiledPlan(NamedTuple):
+    """The plan in force, and the arrays that its rule keeps from one revision to the next."""
+
+    scores: FloatArray  # [1 or L, S, A]
+    normalizers: FloatArray  # [S + 1]
+    deviation: FloatArray  # [S, A]
+    spare: FloatArray  # [S + 1] scratch
+    taken: IntArray  # [1 or L, S, A] actions taken under the plan, where shares are followed
+
+    @classmethod
+    def of(
+        cls,
+        scores: FloatArray,
+        *,
+        follows: bool = False,
+        normalizers: FloatArray | None = None,
+        deviation: FloatArray | None = None,
+    ) -> "CompiledPlan":
+        """The plan's scores, with room only for what the rule uses."""
+        nothing = np.zeros(0)
+        return cls(
+            scores,
+            nothing if normalizers is None else normalizers,
+            np.zeros((0, 0)) if deviation is None else deviation,
+            nothing if normalizers is None else np.zeros(normalizers.size),
+            np.zeros(scores.shape if follows else (0, 0, 0), dtype=np.int64),
+        )
+
+
+class RuleParameters(NamedTuple):
+    """What a rule is told beside the data: one type for all strategies."""
+
+    constants: FloatArray  # [any] the strategy's own numbers, which its rule unpacks by name
+    plan_times: IntArray  # [any] numbers of finished episodes after which plans are made
+    known_transitions: bool  # `statistics.outcomes` holds the true probabilities
+
+    @classmethod
+    def of(
+        cls,
+        constants: Sequence[float] = (),
+        *,
+        plan_times: Sequence[int] | IntArray = (),
+        known_transitions: bool = False,
+    ) -> "RuleParameters":
+        """Arrays of the types that the compiled loop takes."""
+        return cls(
+            np.array(constants, dtype=np.float64),
+            np.array(plan_times, dtype=np.int64),
+            known_transitions,
+        )
+
+
+class Path(NamedTuple):
+    """The episode so far."""
+
+    states: IntArray  # [L]
+    actions: IntArray  # [L]
+
+
+# (question, statistics, plan, parameters, path, steps taken, episodes finished)
+Revise = Callable[[Question, RunStatistics, CompiledPlan, RuleParameters, Path, int, int], None]
+
+
+@compiled_in_place
+def keep_plan(
+    question: Question,
+    statistics: RunStatistics,
+    plan: CompiledPlan,
+    parameters: RuleParameters,
+    path: Path,
+    steps: int,
+    episode: int,
+) -> None:
+    """Change nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledRule:
+    """A strategy's rule for the compiled loop, and its plan before the first episode.
+
+    With `in_loop` the loop is compiled anew around `on_episode`, instead of calling it by a
+    pointer. That takes seconds, once, and pays where the rule does less than such a call costs.
+    """
+
+    plan: CompiledPlan
+    parameters: RuleParameters = field(default_factory=RuleParameters.of)
+    on_step: Revise = keep_plan
+    on_episode: Revise = keep_plan
+    in_loop: bool = False
+
+
+def sample_budget(task: Task, asker: str) -> int:
+    """n = K L, the most steps that the budget allows."""
+    if task.episodes is None:
+        raise InputError(f"{asker} needs to know the number of episodes in advance")
+    return task.episodes * task.horizon
+
+
+@compiled_in_place
+def refresh_frequencies(statistics: RunStatistics) -> None:
+    """Bring `statistics.outcomes` up to date: P-hat of every pair that has been visited."""
+    row_start, _, probability = statistics.outcomes
+    visits, outcome_count = statistics.visits, statistics.outcome_count
+    actions = visits.shape[1]
+    for s in range(visits.shape[0]):
+        for a in range(actions):
+            if visits[s, a] > 0:
+                p = s * actions + a
+                for o in range(row_start[p], row_start[p + 1]):
+                    probability[o] = outcome_count[o] / visits[s, a]
+
+
+def growing_times(episode: int, first: int, growth: Callable[[int], float]) -> IntArray:
+    """Numbers of finished episodes, from `first` to the first one past `episode`.
+
+    After `time` episodes the next is `growth(time)` times as many, or one more.
+    """
+    times = [first]
+    while times[-1] <= episode:
+        times.append(max(times[-1] + 1, int(growth(times[-1]) * times[-1])))
+    return np.array(times, dtype=np.int64)
+
+
+@compiled
+def is_due(times: IntArray, episode: int) -> bool:
+    """Whether `episode` is one of these times."""
+    place = np.searchsorted(times, episode)
+    return bool(place < times.size and times[place] == episode)

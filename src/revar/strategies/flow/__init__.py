@@ -1,0 +1,10 @@
+"""Flow: estimate what every visit is worth, and plan the remaining episodes accordingly.
+
+`strategy` holds the two strategies, `plan` makes a plan, from `costs` (what a visit is worth) and
+`transitions` (where it leads); `tuning` holds the constants.
+"""
+
+from revar.strategies.flow.strategy import Flow, FlowOracle
+from revar.strategies.flow.tuning import Tuning
+
+__all__ = ["Flow", "FlowOracle", "Tuning"]

@@ -1,0 +1,145 @@
+"""The strategy "flow", and the oracle that follows the optimal flow of the true model."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from revar.compilation import compiled
+from revar.errors import InputError
+from revar.model.arrays import FloatArray, RunStatistics
+from revar.model.statistics import VisitStatistics
+from revar.model.task import Task
+from revar.strategies.compiled_rule import (
+    CompiledPlan,
+    CompiledRule,
+    Path,
+    Question,
+    RuleParameters,
+    is_due,
+    refresh_frequencies,
+)
+from revar.strategies.flow.plan import plan_flow
+from revar.strategies.flow.tuning import STUDIED, Tuning, plan_times, unpack_tuning
+from revar.strategies.selection import Selection
+from revar.strategies.strategy import Plan, Strategy, strategies
+from revar.theory.flow import optimal_flow
+
+
+@strategies.register("flow")
+@dataclass(frozen=True)
+class Flow(Strategy):
+    """Follow the optimal flow of the estimated model for the episodes that are left.
+
+    Nothing needs to be known but the target policy, the horizon and the discount, and nothing
+    needs to be tuned: `tuning` is there for studies. Takes only actions that the target policy
+    takes. `known_transitions` says that the true transitions are known to strategy and estimator,
+    so that only rewards are learned.
+    """
+
+    id: ClassVar[str] = "flow"
+    known_transitions: bool = False
+    tuning: Tuning = STUDIED
+
+    @property
+    def needs_model(self) -> bool:
+        """Only where the transitions are known to it."""
+        return self.known_transitions
+
+    def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
+        """The optimal behavior for what is left, as far as the statistics tell."""
+        observed = statistics.observed(task.states)
+        episode = int(observed.initial_count.sum())
+        lasts = int(plan_times(episode, self.tuning)[-1]) - episode
+        behavior = _without_data(task)
+        if episode > 0:
+            if self.known_transitions:
+                model = task.known_model("flow with known transitions")
+                observed = observed.with_known(model.arrays.outcomes)
+            left = self._episodes_left(task, episode)
+            plan_flow(
+                Question.of(task, observed, episode + left),
+                observed,
+                self.known_transitions,
+                self.tuning,
+                episode,
+                behavior,
+            )
+        first = int(self.tuning.first_visits)
+        return Plan(behavior, Selection.FOLLOW, lasts=lasts, visits_first=first)
+
+    def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule:  # noqa: ARG002
+        """The same plans at the same times."""
+        if task.episodes is None:
+            raise InputError("simulating flow needs the number of episodes")
+        return CompiledRule(
+            CompiledPlan.of(_without_data(task), follows=True),
+            RuleParameters.of(
+                self.tuning,
+                plan_times=plan_times(task.episodes, self.tuning),
+                known_transitions=self.known_transitions,
+            ),
+            on_episode=_replan,
+        )
+
+    def _episodes_left(self, task: Task, episode: int) -> int:
+        """What the budget leaves; without one, as much as a plan ever looks ahead."""
+        if task.episodes is None:
+            return int(self.tuning.look_ahead * episode) + 10
+        return max(task.episodes - episode, 0)
+
+
+@strategies.register("flow-oracle")
+@dataclass(frozen=True)
+class FlowOracle(Strategy):
+    """Knows the model and follows the behavior of `optimal_flow`, step by step.
+
+    `known_transitions` says whether the estimator knows the transitions, so that only rewards
+    have to be learned; `tolerance` is that of `optimal_flow`.
+    """
+
+    id: ClassVar[str] = "flow-oracle"
+    known_transitions: bool = False
+    tolerance: float = 1e-3
+
+    @property
+    def needs_model(self) -> bool:
+        """It is an oracle."""
+        return True
+
+    def plan(self, task: Task, statistics: VisitStatistics) -> Plan:  # noqa: ARG002
+        """The optimal behavior, for good."""
+        flow = optimal_flow(
+            task.known_model("the flow oracle"),
+            task.policy,
+            known_transitions=self.known_transitions,
+            tolerance=self.tolerance,
+        )
+        return Plan(flow.behavior, Selection.FOLLOW)
+
+
+def _without_data(task: Task) -> FloatArray:
+    """Halfway between the target policy and equal shares of its actions, [L, S, A]."""
+    support = (task.policy > 0).astype(np.float64)
+    shares = support / support.sum(axis=1, keepdims=True).clip(min=1)
+    return np.repeat(0.5 * (task.policy + shares)[None], task.horizon, axis=0)
+
+
+@compiled
+def _replan(
+    question: Question,
+    statistics: RunStatistics,
+    plan: CompiledPlan,
+    parameters: RuleParameters,
+    path: Path,  # noqa: ARG001 - as all rules are called
+    steps: int,  # noqa: ARG001 - as all rules are called
+    episode: int,
+) -> None:
+    if not is_due(parameters.plan_times, episode):
+        return
+    known_transitions = parameters.known_transitions
+    if not known_transitions:
+        refresh_frequencies(statistics)
+    tuning = unpack_tuning(parameters.constants)
+    plan_flow(question, statistics, known_transitions, tuning, episode, plan.scores)
+    plan.taken[:] = 0

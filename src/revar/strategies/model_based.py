@@ -1,0 +1,237 @@
+"""Sampled behaviors that are computed from a model: what BPG, ODI and DOpt share, ODI and DOpt.
+
+Their papers compute the behavior from data that was there before. Here it comes from the true
+model, or from the run's own data: the target policy is followed up to a first plan, and plans are
+made anew at numbers of episodes that grow geometrically.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from revar.compilation import compiled, with_functions
+from revar.errors import InputError
+from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes, RunStatistics
+from revar.model.statistics import VisitStatistics
+from revar.model.structure import expand
+from revar.model.task import Task
+from revar.model.validation import checked_count
+from revar.strategies.compiled_rule import (
+    CompiledPlan,
+    CompiledRule,
+    Path,
+    Question,
+    Revise,
+    RuleParameters,
+    growing_times,
+    is_due,
+    refresh_frequencies,
+)
+from revar.strategies.estimated_model import estimate_model
+from revar.strategies.selection import Selection
+from revar.strategies.strategy import FOR_SAMPLED, Plan, Strategy, strategies
+from revar.theory.importance import (
+    OutcomeModel,
+    doubly_robust_moments,
+    outcome_model,
+    per_decision_moments,
+)
+
+# A plan is made anew when the episodes have grown by this factor.
+GROWTH = 1.5
+
+# From (question, model, steps of gradient descent) to scores [1 or L, S, A] of the actions.
+Score = Callable[[Question, OutcomeModel, int], FloatArray]
+
+
+class Design(NamedTuple):
+    """How a behavior follows from a model, and the compiled rule that goes by it."""
+
+    score: Score
+    replan: Revise
+    stationary: bool  # one table of scores for all steps
+
+    @classmethod
+    def of(cls, score: Score, *, stationary: bool) -> "Design":
+        """The design with these scores."""
+        return cls(score, compiled(with_functions(_replan, score_actions=score)), stationary)
+
+
+class ModelBased(Strategy):
+    """A behavior that `design` makes of a model, sampled.
+
+    With `known_model` it is the true model; else the one that the run's own statistics suggest,
+    first after `first_plan` episodes of the target policy. `floor` is the target policy's share in
+    the behavior.
+    """
+
+    estimators: ClassVar[tuple[str, ...]] = FOR_SAMPLED
+    design: ClassVar[Design]
+    known_model: bool
+    floor: float
+    first_plan: int
+    steps: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.floor <= 1.0:
+            raise InputError(f"floor is {self.floor}; it must lie above 0 and at most at 1")
+        checked_count(self.first_plan, "first_plan")
+
+    @property
+    def needs_model(self) -> bool:
+        """Only the oracle's version."""
+        return self.known_model
+
+    def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
+        """The behavior that follows from the model, or from what has been seen of it."""
+        behavior = self._target(task)
+        if self.known_model:
+            mdp = task.known_model(f"{self.id} with a known model")
+            question = Question(task.policy, mdp.arrays.initial, task.horizon, task.discount, 0)
+            all_visited = np.ones(task.policy.shape, dtype=np.int64)
+            self._fill(behavior, question, outcome_model(mdp), all_visited)
+            return Plan(behavior, Selection.SAMPLE)
+        observed = statistics.observed(task.states)
+        episode = int(observed.initial_count.sum())
+        if episode >= self.first_plan:
+            question = Question.of(task, observed, episode)
+            self._fill(behavior, question, estimate_model(observed), observed.visits)
+        lasts = int(self._plan_times(episode)[-1]) - episode
+        return Plan(behavior, Selection.SAMPLE, lasts=lasts)
+
+    def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule | None:  # noqa: ARG002
+        """The same plans at the same times; the oracle's plan needs no rule."""
+        if self.known_model:
+            return None
+        times = self._plan_times(task.episodes or self.first_plan)
+        return CompiledRule(
+            CompiledPlan.of(self._target(task)),
+            RuleParameters.of([self.floor, self.steps], plan_times=times),
+            on_episode=self.design.replan,
+        )
+
+    def _fill(
+        self, behavior: FloatArray, question: Question, model: OutcomeModel, visits: IntArray
+    ) -> None:
+        scores = self.design.score(question, model, self.steps)
+        _mix_with_target(question.policy, visits, scores, self.floor, behavior)
+
+    def _plan_times(self, episode: int) -> IntArray:
+        return growing_times(episode, self.first_plan, lambda _: GROWTH)
+
+    def _target(self, task: Task) -> FloatArray:
+        """The target policy, once or for every step, [1 or L, S, A]."""
+        return np.repeat(task.policy[None], 1 if self.design.stationary else task.horizon, axis=0)
+
+
+def score_actions(question: Question, model: OutcomeModel, steps: int) -> FloatArray:
+    """Stands for the scores of a strategy in `_replan`."""
+    raise NotImplementedError
+
+
+def _replan(
+    question: Question,
+    statistics: RunStatistics,
+    plan: CompiledPlan,
+    parameters: RuleParameters,
+    path: Path,  # noqa: ARG001
+    steps: int,  # noqa: ARG001
+    episode: int,
+) -> None:
+    if is_due(parameters.plan_times, episode):
+        floor, descent_steps = parameters.constants
+        refresh_frequencies(statistics)
+        scores = score_actions(question, estimate_model(statistics), int(descent_steps))
+        _mix_with_target(question.policy, statistics.visits, scores, floor, plan.scores)
+
+
+@compiled
+def policy_layers(question: Question, outcomes: Outcomes) -> Layers:
+    """The states that the target policy can be in, as far as is known."""
+    start, states = expand(outcomes, question.initial, question.policy > 0, question.horizon)
+    return Layers(start, states)
+
+
+@compiled
+def _mix_with_target(
+    policy: FloatArray, visits: IntArray, scores: FloatArray, floor: float, behavior: FloatArray
+) -> None:
+    """Scores made to shares, `floor` of them the target policy's, [1 or L, S, A].
+
+    No ratio pi/b exceeds 1/floor. The target policy itself is followed where all scores are zero,
+    and in states where it takes an action that has not been tried: nothing is known about it.
+    """
+    tables, states, actions = scores.shape
+    for s in range(states):
+        tried = True
+        for a in range(actions):
+            tried &= policy[s, a] == 0.0 or visits[s, a] > 0
+        for t in range(tables):
+            total = 0.0
+            for a in range(actions):
+                total += scores[t, s, a]
+            for a in range(actions):
+                behavior[t, s, a] = policy[s, a]
+                if tried and total > 0.0:
+                    share = scores[t, s, a] / total
+                    behavior[t, s, a] = (1.0 - floor) * share + floor * policy[s, a]
+
+
+@compiled
+def _score_by_return(question: Question, model: OutcomeModel, steps: int) -> FloatArray:  # noqa: ARG001
+    """pi sqrt(u), u the second moment of the return."""
+    policy = question.policy
+    layers = policy_layers(question, model.outcomes)
+    on_policy = policy.reshape((1, policy.shape[0], policy.shape[1]))
+    moments = per_decision_moments(model, policy, on_policy, layers, question.discount)
+    return policy * np.sqrt(moments)
+
+
+@compiled
+def _score_by_variance(question: Question, model: OutcomeModel, steps: int) -> FloatArray:  # noqa: ARG001
+    """pi sqrt(u), u the variance of what follows if every later step is optimal too."""
+    policy = question.policy
+    layers = policy_layers(question, model.outcomes)
+    not_read = policy.reshape((1, policy.shape[0], policy.shape[1]))
+    moments = doubly_robust_moments(model, policy, not_read, layers, question.discount, True)
+    return policy * np.sqrt(moments)
+
+
+@strategies.register("odi")
+@dataclass(frozen=True)
+class OfflineDataInformed(ModelBased):
+    """b_t proportional to pi sqrt(u_t), u_t(s,a) = E[G^2 | s,a]: the return's second moment.
+
+    Liu and Zhang (2024), "Efficient Policy Evaluation with Offline Data Informed Behavior Policy
+    Design". It is the best behavior at each step for per-decision importance sampling, the
+    paper's estimator, if the target policy were followed from the next step on; so its variance
+    is nowhere above on-policy Monte Carlo's. Rewards may have noise here, which u then contains.
+    The paper fits u to data collected before.
+    """
+
+    id: ClassVar[str] = "odi"
+    design: ClassVar[Design] = Design.of(_score_by_return, stationary=False)
+    known_model: bool = False
+    floor: float = 0.1
+    first_plan: int = 10
+
+
+@strategies.register("dopt")
+@dataclass(frozen=True)
+class DoublyOptimal(ModelBased):
+    """b_t proportional to pi sqrt(u_t), u_t = nu_t + gamma^2 E[(sum_a pi sqrt(u_{t+1}))^2].
+
+    Liu, Chen and Zhang (2025), "Doubly Optimal Policy Evaluation for Reinforcement Learning".
+    nu_t(s,a) = Var[R + gamma v_{t+1}(S') | s,a]: Theorem 1's recursion with the variance of one
+    step in the place of the reward's alone. No behavior has a smaller variance with the paper's
+    estimator, doubly robust per-decision importance sampling with the true action values; here
+    they are fitted, each episode's to other episodes. The paper fits u to data collected before.
+    """
+
+    id: ClassVar[str] = "dopt"
+    design: ClassVar[Design] = Design.of(_score_by_variance, stationary=False)
+    known_model: bool = False
+    floor: float = 0.1
+    first_plan: int = 10
