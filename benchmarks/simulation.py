@@ -1,4 +1,4 @@
-"""Ratios of the simulation engine. A new benchmark is one more function here."""
+"""Ratios of simulation. A new benchmark is one more function here."""
 
 from functools import partial
 
@@ -65,7 +65,7 @@ def two_threads() -> Ratio:
 
 @benchmark("on-policy / hand-written C loop", at_most=2.0)
 def on_policy_against_c() -> Ratio:
-    """The engine against a C loop that draws the same numbers and keeps the same statistics."""
+    """Against a C loop that draws the same numbers and keeps the same statistics."""
     problem = tree()
     play = c_loop.on_policy_run(c_loop.build(), problem, EPISODES)
 
@@ -76,10 +76,10 @@ def on_policy_against_c() -> Ratio:
     seeded = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(0,)))
     visits = simulated(problem, "on-policy", EPISODES, 1).visits[0]
     if not np.array_equal(play(seeded), visits):
-        raise AssertionError("the C loop and the engine did not play the same episodes")
-    engine, hand = best_per_unit(partial(simulated, problem, "on-policy", EPISODES), by_hand)
+        raise AssertionError("the C loop and the compiled loop did not play the same episodes")
+    ours, hand = best_per_unit(partial(simulated, problem, "on-policy", EPISODES), by_hand)
     return Ratio(
-        Cost("engine", engine / EPISODES, "episode"),
+        Cost("compiled loop", ours / EPISODES, "episode"),
         Cost("C", hand / EPISODES, "episode"),
         "tree of depth 4; visits of both are equal; cc -O3; one thread",
     )

@@ -1,6 +1,6 @@
 """ReVar and the paper's baselines written out by hand, from the paper's formulas and NumPy alone.
 
-Nothing of the library's engine, strategies or estimators is used. The order of draws is that of
+Nothing of the library's simulation, strategies or estimators is used. The order of draws is that of
 `revar.simulate`: first state (if there are several), then at each step the action (if it is
 sampled, or tied), the outcome (if there are several) and the reward (if it is random).
 """

@@ -1,4 +1,4 @@
-"""Models on which engines are compared: every structure, reward law and kind of ending."""
+"""Models on which compiled and plain runs are compared: every structure, law and ending."""
 
 from dataclasses import replace
 

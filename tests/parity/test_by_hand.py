@@ -1,4 +1,4 @@
-"""The engine against a loop written by hand, on the same stream of random numbers."""
+"""Simulation against a loop written by hand, on the same stream of random numbers."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Runs through the compiled loop: its types, fixed so that rules can be passed as pointers."""
+"""Runs through the compiled loop. Its types are fixed, so that rules can be passed as pointers."""
 
 from collections.abc import Callable
 from typing import Any, cast

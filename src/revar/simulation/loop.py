@@ -58,7 +58,7 @@ class Revisions(NamedTuple):
 MOST_EPISODES = 256
 MOST_SWEPT_PAIRS = 1_000_000
 
-# What stands here in the loop of `loop_around` is the rule that it is made for.
+# In a loop made by `loop_around` this is its rule.
 revise_in_loop = inlined(keep_plan)
 
 

@@ -19,24 +19,24 @@ Progress = Callable[[int, int], None]
 
 # How often the waiting thread looks at progress and at Ctrl-C.
 POLL_SECONDS = 0.1
-# How long a stopped run may take to end. One that takes longer (a slow plan or estimate in plain
-# Python) is left behind: it ends at its next look at `stop`, and nothing it writes is read.
-PARTING_SECONDS = 0.25
-# How long the end of the process waits for those left behind, all together.
+# How long to wait for a stopped run. One that takes longer (a slow plan or estimate in plain
+# Python) is abandoned: it ends when it next reads `stop`, and nothing it writes is read.
+STOP_SECONDS = 0.25
+# How long the end of the process waits for all abandoned runs together.
 EXIT_SECONDS = 1.0
 
 
 class _Worker(threading.Thread):
-    """A thread that says itself when it is through.
+    """A thread that records when it has finished.
 
-    `join` can't be asked: an interrupt of it takes a living thread for a stopped one, for good
-    (CPython before 3.13). A bare lock bears interrupts, which the steps inside an `Event` do not.
+    `join` does not tell: if it is interrupted, it takes a running thread for a finished one from
+    then on (CPython before 3.13). A bare lock can be interrupted safely, an `Event` cannot.
     """
 
     def __init__(self, work: Callable[[], None], name: str) -> None:
         super().__init__(name=name, daemon=True)
         self.work = work
-        self.through = False
+        self.finished = False
         self._running = threading.Lock()
         self._running.acquire()
 
@@ -44,17 +44,17 @@ class _Worker(threading.Thread):
         try:
             self.work()
         finally:
-            self.through = True
+            self.finished = True
             self._running.release()
 
     def wait(self, seconds: float) -> bool:
-        """Whether it is through, after so many seconds at most."""
-        if not self.through and self._running.acquire(timeout=seconds):
+        """Whether it has finished, after waiting so many seconds at most."""
+        if not self.finished and self._running.acquire(timeout=seconds):
             self._running.release()
-        return self.through
+        return self.finished
 
 
-_left_behind: WeakSet[_Worker] = WeakSet()
+_abandoned: WeakSet[_Worker] = WeakSet()
 
 
 def available_threads() -> int:
@@ -71,10 +71,10 @@ def drive(
     progress: Progress | None,
     stop: IntArray,
 ) -> IntArray:
-    """Play every run; returns the numbers of those that came to their end, in order.
+    """Play every run; returns the numbers of those that were finished, in order.
 
-    `play` must return False soon after `stop` is raised. An interrupt raises it and is taken as
-    the wish to see what is there; any other error stops the runs and is raised.
+    `play` must return False soon after `stop` is raised. An interrupt raises it, and the finished
+    runs are returned; any other error stops the runs and is raised.
     """
     runs = finished.shape[0]
     ended = np.zeros(runs, dtype=bool)
@@ -111,26 +111,26 @@ def drive(
         if not all(ended):
             stop[0] = 1
         started = [worker for worker in workers if worker.ident is not None]
-        _left_behind.update(started)
+        _abandoned.update(started)
         for worker in started:
-            if worker.wait(PARTING_SECONDS / len(workers)):
-                worker.join(PARTING_SECONDS)  # its last steps: then it is no longer listed
+            if worker.wait(STOP_SECONDS / len(workers)):
+                worker.join(STOP_SECONDS)  # its last steps: then it is no longer listed
     if errors:
         raise errors[0]
     return np.flatnonzero(ended)
 
 
 @atexit.register
-def end_left_behind() -> None:
-    """End the threads that were left behind while there still is an interpreter.
+def end_abandoned() -> None:
+    """End abandoned threads while the interpreter is still there.
 
-    A thread that comes back to an interpreter which is being taken down is unwound by force, and
-    where that meets C++ code that allows no unwinding (as in NumPy's `unique`) the process aborts.
-    So each is told to exit at its next step in Python, however far its next look at `stop`. One
-    that takes no such step before the time is over is inside a single long call.
+    A thread that returns to an interpreter which is shutting down is unwound by force. Where that
+    meets C++ code that allows no unwinding (as in NumPy's `unique`) the process aborts. So each is
+    told to exit at its next step in Python, before it reads `stop`. A thread that takes no such
+    step in time is inside a single long call.
     """
     waits_until = time.monotonic() + EXIT_SECONDS
-    left = [worker for worker in _left_behind if not worker.through]
+    left = [worker for worker in _abandoned if not worker.finished]
     for worker in left:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(worker.ident or 0), ctypes.py_object(SystemExit)

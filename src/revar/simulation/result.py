@@ -72,7 +72,7 @@ class SimulationResult(EstimatesOfRuns):
     datasets: tuple[Dataset, ...] = ()  # the episodes of every run, where they were kept
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Job:
     """What is played, and the arrays that the runs fill, one row each."""
 
@@ -104,6 +104,24 @@ class Job:
             self.estimates[run, checkpoint] = estimate.value
             self.standard_errors[run, checkpoint] = estimate.standard_error
             self.unvisited[run, checkpoint] = estimate.unvisited_probability
+
+    def result(self, true_value: float, ended: IntArray) -> SimulationResult:
+        """What the runs of these numbers gave; all others are left out."""
+        complete = ended.size == len(self.estimates)
+        rows = slice(None) if complete else ended
+        return SimulationResult(
+            true_value=true_value,
+            strategy=self.strategy.id,
+            estimator=self.estimator.id,
+            checkpoints=self.checkpoints,
+            estimates=self.estimates[rows],
+            standard_errors=self.standard_errors[rows],
+            unvisited_probability=self.unvisited[rows],
+            visits=self.visits[rows],
+            complete=complete,
+            interrupted=bool(self.stop[0]),
+            datasets=tuple(self.datasets[run] for run in ended) if self.keep_episodes else (),
+        )
 
 
 def log_spaced(episodes: int, per_decade: int = 8) -> IntArray:

@@ -50,46 +50,45 @@ def simulate(
 
     Run i draws from its own stream, child i of SeedSequence(seed): the result depends neither on
     `threads` nor on the number of other runs. Runs are numbered from `first_run`, so that a large
-    simulation can be done in parts. Estimates are made at `checkpoints` (episode
-    counts; by default log-spaced up to `episodes`). `keep_episodes` keeps every step of every
-    run. `progress(done, total)` is called with episode counts about ten times a second. An
+    simulation can be done in parts. Estimates are made at `checkpoints` (numbers of episodes; by
+    default log-spaced up to `episodes`). `keep_episodes` keeps every step of every run.
+    `progress(done, total)` is called with numbers of episodes about ten times a second. An
     interrupt (Ctrl-C) returns the finished runs, with `complete` False.
 
     `compiled` False plays in plain Python, as strategies without a compiled rule always do.
     """
     if not isinstance(mdp, TabularMDP):
         raise InputError(f"mdp is a {type(mdp).__name__}; it must be a TabularMDP")
-    collector = find_strategy(strategy)
-    estimates_by = find_estimator(estimator)
+    strategy, estimator = find_strategy(strategy), find_estimator(estimator)
     runs, episodes = checked_count(runs, "runs"), checked_episodes(episodes)
     threads = available_threads() if threads is None else checked_count(threads, "threads")
     checked_whole(seed, "seed")
     checked_whole(first_run, "first_run")
     task = Task.of(mdp, policy, episodes=episodes)
-    plan = _first_plan(task, mdp, collector, estimates_by)
+    plan = _first_plan(task, mdp, strategy, estimator)
     points = _checked_checkpoints(checkpoints, episodes)
     rows = (runs, points.size)
     job = Job(
-        mdp,
-        task,
-        collector,
-        estimates_by,
-        seed,
-        first_run,
-        points,
-        keep_episodes,
-        plan,
-        np.full(rows, np.nan),
-        np.full(rows, np.nan),
-        np.full(rows, np.nan),
-        np.zeros((runs, mdp.states, mdp.actions), dtype=np.int64),
-        np.zeros((runs, 1), dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
-        {},
+        mdp=mdp,
+        task=task,
+        strategy=strategy,
+        estimator=estimator,
+        seed=seed,
+        first_run=first_run,
+        checkpoints=points,
+        keep_episodes=keep_episodes,
+        plan=plan,
+        estimates=np.full(rows, np.nan),
+        standard_errors=np.full(rows, np.nan),
+        unvisited=np.full(rows, np.nan),
+        visits=np.zeros((runs, mdp.states, mdp.actions), dtype=np.int64),
+        finished=np.zeros((runs, 1), dtype=np.int64),
+        stop=np.zeros(1, dtype=np.int64),
+        datasets={},
     )
     rule = compiled_rule(job) if compiled is not False else None
     if compiled and rule is None:
-        raise InputError(f"strategy {collector.id!r} has no compiled rule")
+        raise InputError(f"strategy {strategy.id!r} has no compiled rule")
     play = compiled_play(job, rule) if rule is not None else _plain_play(job)
     true_value = policy_value(mdp, task.policy)  # before the runs: an interrupt waits for nothing
     ended = drive(
@@ -100,20 +99,7 @@ def simulate(
         progress=progress,
         stop=job.stop,
     )
-    complete = ended.size == runs
-    return SimulationResult(
-        true_value=true_value,
-        strategy=collector.id,
-        estimator=estimates_by.id,
-        checkpoints=job.checkpoints,
-        estimates=job.estimates if complete else job.estimates[ended],
-        standard_errors=job.standard_errors if complete else job.standard_errors[ended],
-        unvisited_probability=job.unvisited if complete else job.unvisited[ended],
-        visits=job.visits if complete else job.visits[ended],
-        complete=complete,
-        interrupted=bool(job.stop[0]),
-        datasets=tuple(job.datasets[run] for run in ended) if keep_episodes else (),
-    )
+    return job.result(true_value, ended)
 
 
 def _plain_play(job: Job) -> Callable[[int], bool]:

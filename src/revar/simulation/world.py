@@ -1,7 +1,7 @@
 """The simulated environment: from random draws to first states, outcomes and rewards.
 
-As in `selection`, the rules are functions of a draw; who plays draws, and draws nothing where
-there is only one possibility: a single start state or outcome, a deterministic reward.
+As in `selection`, the rules are functions of a random number. The caller draws it, and draws none
+where there is only one possibility: a single start state or outcome, a deterministic reward.
 """
 
 from math import sqrt

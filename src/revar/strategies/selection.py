@@ -1,7 +1,7 @@
-"""From a state's scores to an action: the one definition, compiled and step by step.
+"""From a state's scores to an action: one definition for compiled and plain code.
 
-The rules are functions of a uniform draw, not of a generator: the caller draws, and only where
-there is something to decide.
+The rules are functions of a uniform random number. The caller draws it, and only where there is
+something to decide.
 """
 
 from enum import IntEnum

@@ -31,23 +31,15 @@ def plan_flow(
     start, states = expand(statistics.outcomes, question.initial, policy > 0, question.horizon)
     layers = Layers(start, states)
     costs = estimate_costs(question, layers, statistics, known_transitions, tuning, episode)
-    for t in range(question.horizon):
-        for i in range(start[t], start[t + 1]):
-            s = states[i]
-            count = 0
-            for a in range(policy.shape[1]):
-                count += policy[s, a] > 0.0
-            for a in range(policy.shape[1]):
-                share = 1.0 / count if policy[s, a] > 0.0 else 0.0
-                behavior[t, s, a] = 0.5 * (policy[s, a] + share)
+    _start_halfway(behavior, layers, policy)
     left = float(question.episodes - episode)
     ahead = max(1.0, min(left, tuning.look_ahead * episode + 10.0))
     already = statistics.visits.astype(np.float64)
-    ways, prior = statistics.outcomes, 0.0
+    transitions, prior = statistics.outcomes, 0.0
     if not known_transitions:
-        ways, prior = credible_transitions(statistics.outcomes, statistics.visits, policy)
+        transitions, prior = credible_transitions(statistics.outcomes, statistics.visits, policy)
     accelerated_sweeps(
-        ways,
+        transitions,
         question.initial,
         layers,
         costs,
@@ -57,14 +49,30 @@ def plan_flow(
         int(min(tuning.sweeps, 3.0 * sqrt(episode))),
         tuning.settled,
     )
-    doubted = doubt(prior)
+    doubted = doubt(prior)  # visits
     lacking = doubted * _tried_pairs(statistics.visits, policy) / tuning.many_visits
     if lacking > 1.0:
-        gain = _gain(question, ways, layers, costs, already, episode, ahead, behavior)
+        gain = _gain(question, transitions, layers, costs, already, episode, ahead, behavior)
         doubted *= max(1.0, lacking / gain)
     doubted *= tuning.caution
     if doubted > 0.0:
         keep_to_policy(behavior, layers, policy, statistics.visits, doubted)
+
+
+@compiled_in_place
+def _start_halfway(behavior: FloatArray, layers: Layers, policy: FloatArray) -> None:
+    """Halfway between the target policy and equal shares of its actions."""
+    start, layer_states = layers
+    horizon, _, actions = behavior.shape
+    for t in range(horizon):
+        for i in range(start[t], start[t + 1]):
+            s = layer_states[i]
+            count = 0
+            for a in range(actions):
+                count += policy[s, a] > 0.0
+            for a in range(actions):
+                share = 1.0 / count if policy[s, a] > 0.0 else 0.0
+                behavior[t, s, a] = 0.5 * (policy[s, a] + share)
 
 
 @compiled
@@ -80,7 +88,7 @@ def _tried_pairs(visits: IntArray, policy: FloatArray) -> int:
 @compiled
 def _gain(
     question: Question,
-    ways: Outcomes,
+    transitions: Outcomes,
     layers: Layers,
     costs: FloatArray,
     visits: FloatArray,
@@ -88,13 +96,13 @@ def _gain(
     ahead: float,
     behavior: FloatArray,
 ) -> float:
-    """How many times the error of visits so far and planned the target policy's would be."""
+    """How many times larger the error would be had the target policy made all visits."""
     initial, policy = question.initial, question.policy
-    planned = objective_of(ways, initial, layers, costs, visits, ahead, behavior)
+    planned = objective_of(transitions, initial, layers, costs, visits, ahead, behavior)
     on_policy = np.zeros(behavior.shape)
     on_policy[:] = policy
     nothing = np.zeros(policy.shape)
-    instead = objective_of(ways, initial, layers, costs, nothing, episode + ahead, on_policy)
+    instead = objective_of(transitions, initial, layers, costs, nothing, episode + ahead, on_policy)
     return max(1.0, instead / planned) if planned > 0.0 else 1.0
 
 
@@ -102,11 +110,10 @@ def _gain(
 def keep_to_policy(
     behavior: FloatArray, layers: Layers, policy: FloatArray, visits: IntArray, prior: float
 ) -> None:
-    """Let a pair of T visits have T / (T + n) of its share in a plan; the rest is the policy's.
+    """Keep T / (T + n) of the share of a pair of T visits; the rest is the policy's.
 
-    What lies ahead of an action decides how often a plan takes it, and drawing all actions of a
-    state together does not help there: what counts is not how much worse an action looks but how
-    many times worse. So few visits have little say in the plan itself.
+    Mixing the transitions of a state's actions is not enough. It makes their differences smaller,
+    but how often a plan takes each depends on the ratio of the differences, which it keeps.
     """
     start, layer_states = layers
     horizon, _, actions = behavior.shape
@@ -125,9 +132,9 @@ def keep_to_policy(
 
 @inlined
 def doubt(prior: float) -> float:
-    """After how many visits half of a share is the plan's, from the same for transitions.
+    """After how many visits half of a share is the plan's, given that number for transitions.
 
-    The same number, but for actions that hardly differ in where they lead: there a plan goes by
-    costs, not by ways, and ways are no reason to doubt it.
+    The two are equal unless the actions of a state lead to much the same (a large prior). Then
+    costs decide, and uncertain transitions are no reason to distrust the plan.
     """
     return 1.0 / (1.0 / prior + prior / ALIKE**2) if prior > 0.0 else 0.0

@@ -1,4 +1,4 @@
-"""Transitions that few visits do not decide: frequencies drawn towards what is usual in a state."""
+"""Transitions that do not trust few visits: frequencies mixed with what is usual in a state."""
 
 from math import inf
 
@@ -12,12 +12,12 @@ from revar.model.arrays import FloatArray, IntArray, Outcomes
 def credible_transitions(
     outcomes: Outcomes, visits: IntArray, policy: FloatArray
 ) -> tuple[Outcomes, float]:
-    """Transition frequencies, drawn towards what is usual in their state, and n.
+    """Transition frequencies, mixed with what is usual in their state, and n.
 
-    A plan that trusts few visits goes on to take the actions that were lucky and leaves the others
-    alone, so that bad luck is never made good and the estimate is too low. Here a pair of T visits
-    keeps T / (T + n) of its own frequencies; the rest is what the target policy's actions led to
-    in its state. Pairs without a visit have no outcomes, as before.
+    A plan that trusts few visits prefers the actions that were lucky and avoids the others. Bad
+    luck is then never corrected, and the estimate is too low. Here a pair of T visits keeps
+    T / (T + n) of its own frequencies; the rest is what the target policy's actions led to in its
+    state. Pairs without a visit have no outcomes.
     """
     states, actions = policy.shape
     usual = _usual_outcomes(outcomes, visits, policy)

@@ -23,9 +23,9 @@ class Tuning(NamedTuple):
     bonus: float = 0.3  # times sqrt(2 log(k+1) / (T+1)), on the standard deviation
     novelty: float = 1.0  # times the rate at which visits showed outcomes new for their pair
     look_ahead: float = 2.0  # a plan is made for at most so many times the episodes so far
-    likeness: float = 10.0  # a pair's outcomes vary as its state's do, as if seen so often
-    caution: float = 1.0  # times the visits that make a transition credible: for shares of a plan
-    many_visits: float = 100.0  # more caution if it takes more to make all transitions credible
+    likeness: float = 10.0  # visits that count for the spread over all actions of the state
+    caution: float = 1.0  # times the visits after which half of a share is the plan's
+    many_visits: float = 100.0  # more caution if all pairs together need more visits than these
     first_visits: float = 2.0  # every action goes first so often: one visit shows no variance
 
 
