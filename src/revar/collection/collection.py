@@ -126,7 +126,7 @@ class Collection:
         They are number `first` and those that follow; states bear this collection's numbers.
         """
         self.tell_states(np.unique(episodes.states), policy)
-        self.statistics.absorb(
+        self.statistics.merge_in(
             VisitStatistics.from_episodes(episodes, len(self.states), self.actions)
         )
         self._count(len(episodes))
