@@ -134,10 +134,10 @@ def test_merging_is_recording_both(one: list[Trajectory], other: list[Trajectory
 
 
 @given(samples, samples)
-def test_absorbing_is_merging_in_place(one: list[Trajectory], other: list[Trajectory]) -> None:
+def test_adding_is_merging_in_place(one: list[Trajectory], other: list[Trajectory]) -> None:
     statistics, more = recorded(one), recorded(other)
     merged = statistics.merge(more).arrays()
-    statistics.merge_in(more)
+    statistics.add(more)
     for name, array in statistics.arrays().items():
         assert np.array_equal(array, merged[name]), name
     assert_same(statistics, recorded(one + other))
@@ -346,7 +346,7 @@ def test_only_like_is_merged_with_like() -> None:
     with pytest.raises(InputError, match="2 actions and runs=None with 2 actions and runs=4"):
         VisitStatistics(1, 2).merge(VisitStatistics(1, 2, runs=4))
     with pytest.raises(InputError, match="2 actions and runs=None with 3 actions and runs=None"):
-        VisitStatistics(1, 2).merge_in(VisitStatistics(1, 3))
+        VisitStatistics(1, 2).add(VisitStatistics(1, 3))
 
 
 @pytest.mark.parametrize("arguments", [(-1, 2, None), (2, 0, None), (2, 2, 0)])

@@ -126,9 +126,7 @@ class Collection:
         They are number `first` and those that follow; states bear this collection's numbers.
         """
         self.tell_states(np.unique(episodes.states), policy)
-        self.statistics.merge_in(
-            VisitStatistics.from_episodes(episodes, len(self.states), self.actions)
-        )
+        self.statistics.add(VisitStatistics.from_episodes(episodes, len(self.states), self.actions))
         self._count(len(episodes))
         if self.log is not None:
             self.log.add_many(first, episodes)

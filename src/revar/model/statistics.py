@@ -222,7 +222,7 @@ class VisitStatistics:
         for trajectory in trajectories:
             self.record(trajectory, run=run)
 
-    def merge_in(self, other: "VisitStatistics") -> None:
+    def add(self, other: "VisitStatistics") -> None:
         """`merge` in place, at the cost of `other` however much is known; `other` is unchanged."""
         if (self.actions, self.runs) != (other.actions, other.runs):
             raise InputError(
@@ -249,8 +249,8 @@ class VisitStatistics:
     def merge(self, other: "VisitStatistics") -> "VisitStatistics":
         """What one would hold that had recorded the episodes of both; neither is changed."""
         merged = VisitStatistics(max(self.states, other.states), self.actions, runs=self.runs)
-        merged.merge_in(self)
-        merged.merge_in(other)
+        merged.add(self)
+        merged.add(other)
         return merged
 
     # -- storage ---------------------------------------------------------------------------
