@@ -10,7 +10,7 @@ import pytest
 from gymnasium import spaces
 
 import revar
-from revar.datasets import joined
+from revar.datasets import join_datasets
 from revar.environments.observations import observations_of
 from revar.errors import InputError
 from revar.model.trajectory import Dataset, Trajectory
@@ -51,7 +51,11 @@ def test_uniform_counts_actions_that_were_never_taken(
 ) -> None:
     """Only action 1 was taken: three quarters of the policy's first steps rest on no data."""
     lake.save(tmp_path / f"lake{suffix}")
-    for data in (lake.dataset, tmp_path / f"lake{suffix}", joined(lake.dataset, lake.dataset)):
+    for data in (
+        lake.dataset,
+        tmp_path / f"lake{suffix}",
+        join_datasets(lake.dataset, lake.dataset),
+    ):
         result = revar.evaluate_data(data, "uniform", horizon=100)
         assert result.task.policy.shape[1] == 4
         assert result.unvisited_probability >= 0.75

@@ -134,7 +134,7 @@ def test_merging_is_recording_both(one: list[Trajectory], other: list[Trajectory
 
 
 @given(samples, samples)
-def test_absorbing_is_merging_in_place(one: list[Trajectory], other: list[Trajectory]) -> None:
+def test_adding_is_merging_in_place(one: list[Trajectory], other: list[Trajectory]) -> None:
     statistics, more = recorded(one), recorded(other)
     merged = statistics.merge(more).arrays()
     statistics.add(more)

@@ -3,7 +3,7 @@
 from revar.datasets.files import (
     Conditions,
     append_dataset,
-    joined,
+    join_datasets,
     load_collected,
     load_dataset,
     save_dataset,
@@ -14,7 +14,7 @@ __all__ = [
     "Conditions",
     "append_dataset",
     "from_minari",
-    "joined",
+    "join_datasets",
     "load_collected",
     "load_dataset",
     "save_dataset",

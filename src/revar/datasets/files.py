@@ -86,7 +86,7 @@ def dataset_of(source: Any, name: str) -> Dataset:
 def append_dataset(dataset: Dataset, path: str | Path) -> Dataset:
     """Add the episodes to those of a file, which is made if it is missing; all of them."""
     if Path(path).exists():
-        dataset = joined(load_dataset(path), dataset)
+        dataset = join_datasets(load_dataset(path), dataset)
     save_dataset(dataset, path)
     return dataset
 
@@ -172,7 +172,7 @@ def _read_parquet(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     return content, notes
 
 
-def joined(first: Dataset, second: Dataset) -> Dataset:
+def join_datasets(first: Dataset, second: Dataset) -> Dataset:
     """The episodes of both; states are told apart by their labels, or else by their numbers."""
     _check_labels(first, second)
     labels = None

@@ -28,13 +28,13 @@ def to_minari(
     require_extra("h5py", "minari")
     opened = open_environment(env)
     try:
-        return _written(minari, buffers, dataset, dataset_id, opened, bins, about)
+        return _write(minari, buffers, dataset, dataset_id, opened, bins, about)
     finally:
         if opened is not env:
             opened.close()
 
 
-def _written(
+def _write(
     minari: Any,
     buffers: Any,
     dataset: Dataset,
@@ -57,7 +57,7 @@ def _written(
         episodes.append(
             buffers.EpisodeBuffer(
                 id=number,
-                observations=_stacked(env.observation_space, observations, dataset, met),
+                observations=_stack(env.observation_space, observations, dataset, met),
                 actions=trajectory.actions + first,
                 rewards=trajectory.rewards,
                 terminations=terminated,
@@ -135,7 +135,7 @@ def _check_labels(observations: Observations, dataset: Dataset) -> None:
         observations.place(state if dataset.labels is None else dataset.labels[state])
 
 
-def _stacked(space: Any, observations: Observations, dataset: Dataset, met: list[int]) -> Any:
+def _stack(space: Any, observations: Observations, dataset: Dataset, met: list[int]) -> Any:
     vector = require_extra("gymnasium.vector.utils", "gym")
     labels = dataset.labels if dataset.labels is not None else range(dataset.states_seen)
     items = [observations.observation(labels[state]) for state in met]

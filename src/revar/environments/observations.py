@@ -160,7 +160,7 @@ def observations_of(space: Any, bins: Bins | None = None) -> Observations:
             lambda key: tuple(
                 part.observation(value) for part, value in zip(parts, key, strict=True)
             ),
-            *_joined(parts),
+            *_join(parts),
             str(space),
         )
     if isinstance(space, spaces.Dict):
@@ -171,7 +171,7 @@ def observations_of(space: Any, bins: Bins | None = None) -> Observations:
                 name: part.observation(value)
                 for (name, part), value in zip(named.items(), key, strict=True)
             },
-            *_joined(list(named.values())),
+            *_join(list(named.values())),
             str(space),
         )
     if isinstance(space, spaces.Box):
@@ -245,7 +245,7 @@ def _outside(seen: Any, space: Any) -> InputError:
     return InputError(f"observation {seen!r} does not belong to {space}")
 
 
-def _joined(parts: list[Observations]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _join(parts: list[Observations]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     shape = tuple(size for part in parts for size in part.shape)
     return shape, tuple(size for part in parts for size in part.first)
 

@@ -28,7 +28,7 @@ def open_environment(env: Any, options: dict[str, Any] | None = None) -> Any:
             raise InputError("options are for environments that are opened by name")
         return env
     if callable(env):
-        return _made(env, getattr(env, "__name__", type(env).__name__), options or {})
+        return _make(env, getattr(env, "__name__", type(env).__name__), options or {})
     raise InputError(
         f"env is a {type(env).__name__}; it must be a Gymnasium environment or its id, "
         f"'module:factory', a function that makes one, a built-in problem or a TabularMDP"
@@ -163,7 +163,7 @@ def import_object(path: str, what: str) -> Any:
         module = importlib.import_module(module_name)
     except Exception as error:  # a module may raise whatever it likes while it is imported
         raise InputError(
-            f"{what} {path!r}: cannot import {module_name!r} ({_named(error)})"
+            f"{what} {path!r}: cannot import {module_name!r} ({_describe(error)})"
         ) from error
     if not hasattr(module, name):
         raise InputError(f"{what} {path!r}: module {module_name!r} has no {name!r}")
@@ -177,7 +177,7 @@ def _by_name(name: str, options: dict[str, Any]) -> Any:
         made = import_object(name, "environment")
         if not callable(made):
             raise InputError(f"environment {name!r} is a {type(made).__name__}, no factory")
-        return _made(made, name, options)
+        return _make(made, name, options)
     try:
         return gymnasium.make(name, **options)
     except Exception as error:
@@ -188,24 +188,24 @@ def opening_error(name: str, error: Exception) -> InputError:
     """The sentence about an environment that cannot be made by its name."""
     known = ", ".join(problems.ids())
     return InputError(
-        f"environment {name!r} cannot be opened ({_named(error)}); besides Gymnasium ids and "
+        f"environment {name!r} cannot be opened ({_describe(error)}); besides Gymnasium ids and "
         f"'module:factory' there are the built-in problems {known}"
     )
 
 
-def _made(factory: Any, name: str, options: dict[str, Any]) -> Any:
+def _make(factory: Any, name: str, options: dict[str, Any]) -> Any:
     try:
         env = factory(**options)
     except (InputError, MissingExtraError):
         raise
     except Exception as error:
-        raise InputError(f"environment {name!r} cannot be made ({_named(error)})") from error
+        raise InputError(f"environment {name!r} cannot be made ({_describe(error)})") from error
     if not is_environment(env):
         raise InputError(f"{name!r} made a {type(env).__name__}, which is no environment")
     return env
 
 
-def _named(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     """An error of foreign code with its kind, in a line."""
     text = first_line(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -40,13 +40,13 @@ class DoublyRobust(Estimator):
         samples = np.empty(count)
         counter = EpisodeCounter(episodes.dataset, task.states, task.actions)
         for half in (0, 1):
-            action_values, values = _fitted(task, counter, (parity != half).astype(np.int64))
+            action_values, values = _fit(task, counter, (parity != half).astype(np.int64))
             members = np.flatnonzero(parity == half)
-            samples[members] = _corrected(task, episodes, action_values, values)[members]
+            samples[members] = _correct(task, episodes, action_values, values)[members]
         return mean_estimate(samples)
 
 
-def _fitted(task: Task, counter: EpisodeCounter, times: IntArray) -> tuple[FloatArray, FloatArray]:
+def _fit(task: Task, counter: EpisodeCounter, times: IntArray) -> tuple[FloatArray, FloatArray]:
     """q_t(s,a) [L, S, A] and v_t(s) [L+1, S+1] of the model estimated from those episodes."""
     states, actions = task.states, task.actions
     known = VisitStatistics.from_arrays(counter.arrays(times)).observed(states)
@@ -60,12 +60,12 @@ def _fitted(task: Task, counter: EpisodeCounter, times: IntArray) -> tuple[Float
     return known.reward_mean + task.discount * ahead, values
 
 
-def _corrected(
+def _correct(
     task: Task, episodes: Episodes, action_values: FloatArray, values: FloatArray
 ) -> FloatArray:
     """V = v(s) + ratio (r + gamma V' - q(s,a)), from the last step back, [K]."""
-    states = episodes.padded(episodes.dataset.states, 0)
-    actions = episodes.padded(episodes.dataset.actions, 0)
+    states = episodes.pad(episodes.dataset.states, 0)
+    actions = episodes.pad(episodes.dataset.actions, 0)
     corrected = np.zeros(len(episodes.dataset))
     for t in range(episodes.played.shape[1] - 1, -1, -1):
         s, a = states[:, t], actions[:, t]

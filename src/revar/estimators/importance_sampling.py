@@ -61,7 +61,7 @@ class Episodes:
             dataset, played, rewards, ratios, task.discount ** np.arange(shape[1], dtype=np.float64)
         )
 
-    def padded(self, values: Any, fill: float | int) -> Any:
+    def pad(self, values: Any, fill: float | int) -> Any:
         """Values per step of the dataset as [K, L]."""
         array = np.full(self.played.shape, fill, dtype=np.asarray(values).dtype)
         array[self.played] = values

@@ -17,7 +17,7 @@ from revar.environments.opening import (
 )
 from revar.errors import InputError, require_extra
 from revar.evaluation.checkpoints import checkpoint_times, quantile
-from revar.evaluation.interrupts import Interrupt, listening
+from revar.evaluation.interrupts import Interrupt, catch_interrupts
 from revar.evaluation.players import Player, VectorPlayer
 from revar.evaluation.policies import TargetPolicy, target_policy_of
 from revar.evaluation.result import EvaluationResult
@@ -115,7 +115,7 @@ def evaluate(
         chosen_policy = built_in_policy(env, env_options) if policy is None else policy
         target = target_policy_of(opened, chosen_policy, bins)
         collection.first_label = target.first_label
-        with listening() as interrupt:
+        with catch_interrupts() as interrupt:
             if before is not None:
                 collection.learn_from(before, target)
             times = checkpoint_times(budget)

@@ -34,7 +34,7 @@ class Interrupt:
 
 
 @contextmanager
-def listening() -> Iterator[Interrupt]:
+def catch_interrupts() -> Iterator[Interrupt]:
     """Note Ctrl-C instead of raising; a second one raises, in case a step does not return."""
     interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():

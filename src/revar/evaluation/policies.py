@@ -22,7 +22,7 @@ class TargetPolicy:
 
     def __init__(self, policy: Any, observations: Observations, actions: int) -> None:
         self.first_label = observations.first
-        self._ask = _asked(policy, observations, actions)
+        self._ask = _make_ask(policy, observations, actions)
         self._rows: dict[Hashable, FloatArray] = {}
 
     def __call__(self, state: Any) -> FloatArray:
@@ -89,7 +89,7 @@ class _EpsilonGreedy:
             answer = answer.reshape(())
         if np.isnan(answer).any():
             raise InputError(f"the policy gives NaN at observation {observation!r}")
-        return _softened(answer, answer.ndim == 1, self.epsilon, self.actions)
+        return _soften(answer, answer.ndim == 1, self.epsilon, self.actions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ class _Distribution:
         return np.asarray((1.0 - self.epsilon) * row + self.epsilon / row.size)
 
 
-def _softened(found: FloatArray, by_row: bool, epsilon: float, actions: int) -> FloatArray:
+def _soften(found: FloatArray, by_row: bool, epsilon: float, actions: int) -> FloatArray:
     """Probabilities from actions, or from values whose largest in the last axis is best."""
     best = np.asarray(np.argmax(found, axis=-1) if by_row else found)
     none = ~((best >= 0) & (best < actions) & (best == np.floor(best)))
@@ -154,7 +154,7 @@ def epsilon_greedy(policy: Any, epsilon: float, actions: int) -> ObservationPoli
     table = as_floats(policy, "policy")
     for place in np.argwhere(np.isnan(table)).tolist():
         raise InputError(f"policy{place} is NaN")
-    return SoftTable(_softened(table, table.ndim > 1 and table.shape[-1] == count, share, count))
+    return SoftTable(_soften(table, table.ndim > 1 and table.shape[-1] == count, share, count))
 
 
 def policy_from_predictor(
@@ -224,7 +224,7 @@ def resolve_policy(policy: Any, actions: int) -> Any:
     return policy.table if isinstance(policy, SoftTable) else policy
 
 
-def _asked(policy: Any, observations: Observations, actions: int) -> Callable[[Any], Any]:
+def _make_ask(policy: Any, observations: Observations, actions: int) -> Callable[[Any], Any]:
     policy = resolve_policy(policy, actions)
     if callable(policy):
         return _function(policy, observations)

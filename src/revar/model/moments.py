@@ -1,7 +1,7 @@
 """Means and sums of powers of deviations, stable however large the mean is.
 
 `push` adds one value (Welford 1962, "Note on a method for calculating corrected sums of squares
-and products"). `pooled` merges two summaries (Chan, Golub and LeVeque 1983, "Algorithms for
+and products"). `merge_moments` merges two summaries (Chan, Golub and LeVeque 1983, "Algorithms for
 computing the sample variance"; Pebay 2008, "Formulas for robust, one-pass parallel computation of
 covariances and arbitrary-order statistical moments"). `EpisodeCounter` summarises whole episodes
 at once.
@@ -80,7 +80,7 @@ def push_steps(
         outcome_mean[run, slot] += (reward[i] - outcome_mean[run, slot]) / count[run, slot]
 
 
-def pooled_mean(
+def merge_means(
     count: IntArray, mean: FloatArray, other_count: IntArray, other_mean: FloatArray
 ) -> tuple[IntArray, FloatArray]:
     """Count and mean of both samples together."""
@@ -88,9 +88,9 @@ def pooled_mean(
     return total, mean + (other_mean - mean) * (other_count / total.clip(min=1))
 
 
-def pooled(one: Moments, other: Moments) -> Moments:
+def merge_moments(one: Moments, other: Moments) -> Moments:
     """Both samples together."""
-    total, mean = pooled_mean(one.number, one.mean, other.number, other.mean)
+    total, mean = merge_means(one.number, one.mean, other.number, other.mean)
     share = other.number / total.clip(min=1)
     rest = one.number / total.clip(min=1)
     delta = other.mean - one.mean

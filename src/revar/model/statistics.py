@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray, Outcomes, RunStatistics, read_only
 from revar.model.mdp import TabularMDP
-from revar.model.moments import EpisodeCounter, Moments, pooled, pooled_mean, push_steps
+from revar.model.moments import EpisodeCounter, Moments, merge_means, merge_moments, push_steps
 from revar.model.trajectory import ENDED, Dataset, Trajectory
 
 Number = TypeVar("Number", np.int64, np.float64)
@@ -100,7 +100,7 @@ class VisitStatistics:
     def reward_mean(self) -> FloatArray:
         """The mean reward of each pair, 0 where there are no visits, [(run,) S, A]."""
         self._settle()
-        return self._shown(self._mean)
+        return self._show(self._mean)
 
     @property
     def reward_variance(self) -> FloatArray:
@@ -109,12 +109,12 @@ class VisitStatistics:
         freedom = self._visits - 1
         variance = np.full(self._squares.shape, np.nan)
         np.divide(self._squares, freedom, out=variance, where=freedom > 0)
-        return self._shown(variance)
+        return self._show(variance)
 
     @property
     def initial_count(self) -> IntArray:
         """How many episodes began in each state, [(run,) S]."""
-        return self._shown(self._initial)
+        return self._show(self._initial)
 
     @property
     def episodes(self) -> Any:
@@ -131,7 +131,7 @@ class VisitStatistics:
         self._check_run(run)
         self._settle()
         self._reserve(states)
-        order = self._sorted_slots()
+        order = self._sort_slots()
         row_start = np.searchsorted(
             self._pair[order], np.arange(states * self.actions + 1), side="left"
         ).astype(np.int64)
@@ -162,7 +162,7 @@ class VisitStatistics:
         if states > self.states:
             self._reserve(states)
             self.states = states
-            self._visits_shown = self._shown(self._visits)
+            self._visits_shown = self._show(self._visits)
 
     def start_episode(self, state: int, *, run: int = 0) -> None:
         """An episode began in `state`."""
@@ -234,12 +234,12 @@ class VisitStatistics:
         self._settled += 1
         self.ensure_states(other.states)
         part = (slice(None), slice(other.states))
-        joined = pooled(self._moments(part), other._moments(part))
-        for array, together in zip(self._moments(part), joined, strict=True):
+        merged = merge_moments(self._moments(part), other._moments(part))
+        for array, together in zip(self._moments(part), merged, strict=True):
             array[:] = together
         self._initial[part] += other._initial[part]
         target = np.array([self._slot(*outcome) for outcome in other._slots], dtype=np.int64)
-        self._count[:, target], self._outcome_mean[:, target] = pooled_mean(
+        self._count[:, target], self._outcome_mean[:, target] = merge_means(
             self._count[:, target],
             self._outcome_mean[:, target],
             other._count[:, : target.size],
@@ -303,7 +303,7 @@ class VisitStatistics:
         self._by_pair = Moments(*by_pair)
         # A memoryview reads and writes a single number in half the time that an array takes.
         self._visits_flat = self._visits.reshape(-1).data
-        self._visits_shown = self._shown(self._visits)
+        self._visits_shown = self._show(self._visits)
 
     def _settle(self) -> None:
         """Summarise the steps that wait."""
@@ -330,7 +330,7 @@ class VisitStatistics:
             self._quartics[part],
         )
 
-    def _shown(self, array: NDArray[Number]) -> NDArray[Number]:
+    def _show(self, array: NDArray[Number]) -> NDArray[Number]:
         part = array[:, : self.states]
         return cast(NDArray[Number], read_only(part[0] if self.runs is None else part))
 
@@ -375,7 +375,7 @@ class VisitStatistics:
             self._order = None
         return slot
 
-    def _sorted_slots(self) -> IntArray:
+    def _sort_slots(self) -> IntArray:
         if self._order is None:
             size = len(self._slots)
             # The end of the episode sorts last, as in a model's layout.

@@ -111,17 +111,17 @@ class Dataset:
         lengths = np.array([len(episode) for episode in episodes], dtype=np.int64)
         start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
 
-        def joined(field: str, dtype: type) -> Any:
+        def join(field: str, dtype: type) -> Any:
             parts = [getattr(episode, field) for episode in episodes]
             return np.concatenate(parts) if parts else np.empty(0, dtype=dtype)
 
         return cls(
             start,
-            joined("states", np.int64),
-            joined("actions", np.int64),
-            joined("rewards", np.float64),
-            joined("successors", np.int64),
-            joined("propensities", np.float64),
+            join("states", np.int64),
+            join("actions", np.int64),
+            join("rewards", np.float64),
+            join("successors", np.int64),
+            join("propensities", np.float64),
             labels,
         )
 
