@@ -12,6 +12,7 @@ from revar.environments.opening import blame_environment, read_reward
 from revar.errors import InputError, require_extra
 from revar.evaluation.interrupts import Interrupt
 from revar.model.trajectory import Dataset
+from revar.model.validation import LARGEST_REWARD
 
 Policy = Callable[[Any], Any]
 
@@ -71,7 +72,9 @@ class Player:
                 state = None if terminated else key(observation)
             except Exception:
                 state = self._state(observation)  # says what is wrong
-            observe(reward if reward.__class__ is float else read_reward(reward), state)
+            if reward.__class__ is not float or not abs(reward) <= LARGEST_REWARD:
+                reward = read_reward(reward)
+            observe(reward, state)
             if truncated or episode.over:
                 break
         self._check_actions()
