@@ -37,7 +37,7 @@ def test_an_old_file_is_read(old: Path) -> None:
     with open_storage(f"sqlite:///{old}") as storage:
         assert [entry.name for entry in storage.entries()] == ["old", "second"]
         status = Campaign.open(storage, "old").status()
-        assert (status.budget, status.finished, status.leased, status.steps) == (5, 3, 1, 9)
+        assert (status.budget, status.episodes, status.leased, status.steps) == (5, 3, 1, 9)
         assert status.partial == 1
         assert status.estimate is not None
         assert status.estimate.value == pytest.approx(3.74194, abs=1e-5)
@@ -53,7 +53,7 @@ def test_an_old_file_goes_on(old: Path) -> None:
     episode = campaign.episode("open-2")
     assert episode.act("home") == 0  # decided before the file was stored
     episode.reward(1.0, None)
-    assert campaign.status().finished == 4
+    assert campaign.status().episodes == 4
     storage.save_snapshot(campaign.id, Snapshot(5, b"what version 1 had no place for"))
     assert storage.load_snapshot(campaign.id) is not None
     assert SQLiteStorage(old).find("second") is not None  # opened by two at once
@@ -128,7 +128,7 @@ def test_a_lost_connection_is_made_again(postgres_url: str) -> None:
     episode = campaign.start_episode()
     episode.act("s")
     episode.reward(1.0, None)
-    assert campaign.status().finished == 1
+    assert campaign.status().episodes == 1
     storage.close()
 
 

@@ -7,11 +7,11 @@ import msgspec
 from revar.collection import Collection
 from revar.errors import InputError
 
-PER_DECADE = 24  # looks at the estimate for a tenfold number of episodes
+PER_DECADE = 24  # points of the history for a tenfold number of episodes
 WINDOW = 60  # seconds over which the pace is measured
 
 
-class Look(msgspec.Struct, frozen=True):
+class HistoryPoint(msgspec.Struct, frozen=True):
     """The estimate at some time. An error that is not known yet is None."""
 
     time: float
@@ -23,14 +23,14 @@ class Look(msgspec.Struct, frozen=True):
 
 
 class Progress:
-    """Looks at the estimate, log-spaced in finished episodes, and steps second by second."""
+    """Estimates, log-spaced in finished episodes, and steps second by second."""
 
     def __init__(self) -> None:
-        self.looks: list[Look] = []
+        self.history: list[HistoryPoint] = []
+        self.next_point = 1  # the number of episodes at which the history gets its next
         self.first: float | None = None  # time of the first event
         self.last: float | None = None
         self.seconds: deque[tuple[int, int]] = deque(maxlen=WINDOW + 1)  # (second, steps in it)
-        self._next_look = 1
 
     def saw_event(self, time: float) -> None:
         """Something happened at that time."""
@@ -47,18 +47,14 @@ class Progress:
         else:
             self.seconds.append((second, 1))
 
-    def saw_finish(self, time: float, finished: int, steps: int, collection: Collection) -> None:
-        """An episode was finished: look at the estimate where it is time to."""
-        if finished < self._next_look:
+    def saw_finish(self, time: float, episodes: int, steps: int, collection: Collection) -> None:
+        """An episode was finished: note the estimate where it is time to."""
+        if episodes < self.next_point:
             return
-        self.set_next_look(finished)
-        look = looked_at(time, finished, steps, collection)
-        if look is not None:
-            self.looks.append(look)
-
-    def set_next_look(self, finished: int) -> None:
-        """The number of episodes of the look after one at `finished`."""
-        self._next_look = max(finished + 1, int(finished * 10 ** (1 / PER_DECADE)))
+        self.next_point = max(episodes + 1, int(episodes * 10 ** (1 / PER_DECADE)))
+        point = history_point(time, episodes, steps, collection)
+        if point is not None:
+            self.history.append(point)
 
     def pace(self, now: float) -> float:
         """Steps a second over the last minute, or since the first event if that is shorter."""
@@ -69,16 +65,18 @@ class Progress:
         return recent / max(1.0, min(float(WINDOW), now - self.first))
 
 
-def looked_at(time: float, finished: int, steps: int, collection: Collection) -> Look | None:
+def history_point(
+    time: float, episodes: int, steps: int, collection: Collection
+) -> HistoryPoint | None:
     """The estimate now, or None while there is none."""
     try:
         estimate = collection.estimate()
     except InputError:
         return None
     error = estimate.standard_error
-    return Look(
+    return HistoryPoint(
         time,
-        finished,
+        episodes,
         steps,
         estimate.value,
         error if error < float("inf") else None,

@@ -1,11 +1,11 @@
-"""What the service takes and gives: every request and reply as a record, strictly typed."""
+"""What the service takes and gives, strictly typed; replies about episodes are in `commands`."""
 
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from revar.campaigns.commands import EPISODE_ID, EpisodeReply
+from revar.campaigns.commands import EPISODE_ID
 from revar.campaigns.definition import (
     LARGEST_SEED,
     LEASE,
@@ -16,8 +16,8 @@ from revar.campaigns.definition import (
     NAME,
     StrategyRecord,
 )
-from revar.campaigns.progress import Look
-from revar.campaigns.status import Status
+from revar.campaigns.progress import HistoryPoint
+from revar.campaigns.status import Lease, Status
 from revar.estimators.estimator import Estimate
 from revar.model.validation import LARGEST_REWARD
 
@@ -71,33 +71,8 @@ class RewardMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     next_state: Any
 
 
-class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EmptyMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """No fields."""
-
-
-class EpisodeMessage(msgspec.Struct, frozen=True):
-    """Where an episode stands. `steps` counts complete ones: it is the number of the next."""
-
-    episode: str
-    number: int
-    steps: int
-    over: bool
-    repeated: bool
-
-    @classmethod
-    def of(cls, reply: EpisodeReply) -> "EpisodeMessage":
-        """The reply to a command."""
-        return cls(reply.episode, reply.number, reply.steps, reply.over, reply.repeated)
-
-
-class ActionMessage(msgspec.Struct, frozen=True):
-    """The action to take; `propensity` is null where it was not drawn at random."""
-
-    episode: str
-    step: int
-    action: int
-    propensity: float | None
-    repeated: bool
 
 
 class EstimateMessage(msgspec.Struct, frozen=True):
@@ -127,17 +102,6 @@ class EstimateMessage(msgspec.Struct, frozen=True):
         )
 
 
-class LeaseMessage(msgspec.Struct, frozen=True):
-    """An open episode; times are seconds since 1970."""
-
-    episode: str
-    number: int
-    steps: int
-    started: float
-    ends: float
-    overdue: bool
-
-
 class StatusMessage(msgspec.Struct, frozen=True):
     """Where a campaign stands."""
 
@@ -150,8 +114,8 @@ class StatusMessage(msgspec.Struct, frozen=True):
     seed: int
     lease: float
     has_policy_table: bool
-    episodes: int
-    finished: int
+    budget: int  # episodes that may be collected
+    episodes: int  # finished ones
     open: int
     free: int
     late: int
@@ -162,54 +126,28 @@ class StatusMessage(msgspec.Struct, frozen=True):
     last_event: float | None  # seconds since 1970
     closed: bool
     spent: bool
-    leases: list[LeaseMessage]
+    leases: tuple[Lease, ...]
     estimate: EstimateMessage | None
 
     @classmethod
     def of(cls, status: Status) -> "StatusMessage":
-        """The status of a campaign."""
-        definition = status.definition
-        return cls(
-            name=status.name,
-            id=status.id,
-            horizon=definition.horizon,
-            discount=definition.discount,
-            actions=definition.actions,
-            strategy=definition.strategy,
-            seed=definition.seed,
-            lease=definition.lease,
-            has_policy_table=definition.policy is not None,
-            episodes=status.budget,
-            finished=status.finished,
-            open=status.leased,
-            free=status.free,
-            late=status.late,
-            partial=status.partial,
-            steps=status.steps,
-            states=status.states,
-            steps_per_second=status.pace,
-            last_event=status.last,
-            closed=status.closed,
-            spent=status.spent,
-            leases=[
-                LeaseMessage(
-                    lease.episode,
-                    lease.number,
-                    lease.steps,
-                    lease.started,
-                    lease.ends,
-                    lease.overdue,
-                )
-                for lease in status.leases
-            ],
-            estimate=None if status.estimate is None else EstimateMessage.of(status.estimate),
-        )
+        """The status of a campaign, with what defines it."""
+        fields = {
+            **msgspec.structs.asdict(status.definition),
+            **vars(status),
+            "has_policy_table": status.definition.policy is not None,
+            "open": status.leased,
+            "steps_per_second": status.pace,
+            "last_event": status.last,
+            "estimate": None if status.estimate is None else EstimateMessage.of(status.estimate),
+        }
+        return cls(*(fields[name] for name in cls.__struct_fields__))
 
 
 class HistoryMessage(msgspec.Struct, frozen=True):
     """The estimate at growing numbers of finished episodes."""
 
-    looks: list[Look]
+    points: list[HistoryPoint]
 
 
 class CampaignsMessage(msgspec.Struct, frozen=True):
@@ -218,7 +156,7 @@ class CampaignsMessage(msgspec.Struct, frozen=True):
     campaigns: list[str]
 
 
-class Problem(msgspec.Struct, frozen=True):
+class ErrorDetail(msgspec.Struct, frozen=True):
     """Why something was not done: a code for programs, a sentence for people."""
 
     code: str
@@ -228,4 +166,4 @@ class Problem(msgspec.Struct, frozen=True):
 class ErrorMessage(msgspec.Struct, frozen=True):
     """The body of every reply that is not a success."""
 
-    error: Problem
+    error: ErrorDetail
