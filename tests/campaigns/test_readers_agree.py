@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from revar.campaigns import Campaign, MemoryStorage
 from revar.campaigns.commands import Act, Command, propose, tell_reward
 from revar.campaigns.events import Closed, Finished, Released, Started
 from revar.campaigns.snapshots import snapshot_of
+from revar.campaigns.state import CampaignState
 from revar.campaigns.storage.interface import Appended
 from tests.campaigns.worlds import Clock
 
@@ -61,12 +63,16 @@ def test_a_plan_that_is_due_is_made_where_the_log_is_folded() -> None:
     assert were_due >= 4
 
 
+def decide(command: Command, state: CampaignState, now: float) -> None:
+    propose(state, command, lambda: now)
+
+
 class Racing(MemoryStorage):
     """Lets others append between the moment that a process decides and its own append."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
-        self.others: Callable[[], None] | None = None
+        self.others: Callable[[], object] | None = None
 
     def append(self, campaign_id: str, bodies: Sequence[bytes]) -> Appended:
         others, self.others = self.others, None
@@ -119,11 +125,14 @@ class Caller:
         sent = row if self.sends_policy else None
         return Act(episode, step, f'"{state}"'.encode(), sent)
 
-    def state_of(self, state: Any, episode: str) -> str:
-        number = state.records[episode].episode.state
+    def state_of(self, state: CampaignState, episode: str) -> str:
+        record = state.records[episode].episode
+        number = None if record is None else record.state
         if number is None or number < 0:
             return self.first_states.setdefault(episode, self.draw.choice(STATES))
-        found: str = msgspec.json.decode(state.collection.states[number])
+        key = state.collection.states[number]
+        assert isinstance(key, bytes)
+        found: str = msgspec.json.decode(key)
         return found
 
     def new_id(self) -> str:
@@ -158,12 +167,12 @@ def test_any_interleaving(strategy: str, sends_policy: bool, seed: int) -> None:
         kind = draw.random()
         if kind < 0.15:  # a process decides, and dies before it appends
             for command in caller.batch():
-                reader.read(lambda state, _, asked=command: propose(state, asked, storage.now))
+                reader.read(partial(decide, command))
             continue
         if kind < 0.4:  # another is quicker
             other = draw.choice([one for one in readers if one is not reader])
             quicker = caller.batch()
-            storage.others = lambda: other.execute(quicker) and None  # noqa: B023
+            storage.others = partial(other.execute, quicker)
         closing = [Closed()] if turn == TURNS * 4 // 5 else []
         reader.execute([*caller.batch(), *closing])
         storage.others = None
