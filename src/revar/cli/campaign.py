@@ -5,10 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from revar.cli.storage import storage_option
-
 if TYPE_CHECKING:
     from revar.campaigns import Campaign
+
+
+storage_option = click.option(
+    "--storage",
+    envvar="REVAR_STORAGE",
+    show_envvar=True,
+    required=True,
+    metavar="URL",
+    help="sqlite:///file.db, postgresql://user@host/database, or the path of a SQLite file.",
+)
 
 
 @click.group()

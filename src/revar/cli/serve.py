@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from revar.cli.storage import storage_option
+from revar.cli.campaign import storage_option
 
 
 @click.command()
