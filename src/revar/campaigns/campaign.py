@@ -58,8 +58,8 @@ Read = TypeVar("Read")
 class Campaign:
     """One campaign of a storage, seen from one process. May be used from any thread.
 
-    Every call reads what others have added to the log, appends what it asks for, and answers by
-    what the log says then: nothing is decided outside the log.
+    Every call reads what others have added to the log, appends what it asks for, and answers with
+    what the log says then. Nothing is decided outside the log.
     """
 
     def __init__(self, storage: Storage, entry: Entry) -> None:
@@ -120,7 +120,7 @@ class Campaign:
 
     @classmethod
     def copy_of(cls, source: "Campaign", storage: Storage | str, name: str) -> "Campaign":
-        """An empty campaign of the same question and id in another storage, to be merged into."""
+        """An empty copy in another storage, with the same question and id, to merge into."""
         store = open_storage(storage)
         body = msgspec.json.encode(source.definition)
         return cls(store, store.create(source.id, check_name(name), body))
@@ -130,8 +130,8 @@ class Campaign:
     def start_episode(self, episode_id: str | None = None) -> "CampaignEpisode":
         """Reserve a place in the budget.
 
-        Raises `BudgetSpentError` where nothing is left to do, and `BudgetReservedError` where all
-        that is left is with other workers. The same id again gives the same episode.
+        Raises `BudgetSpentError` where nothing is left to do, and `BudgetReservedError` where
+        other workers hold all that is left. The same id again gives the same episode.
         """
         chosen = new_episode_id() if episode_id is None else check_episode_id(episode_id)
         return CampaignEpisode(self, self.ask(Started(chosen)))
@@ -141,7 +141,7 @@ class Campaign:
         return CampaignEpisode(self, self.find_episode(episode_id))
 
     def episodes(self, poll: float = 1.0) -> Iterator["CampaignEpisode"]:
-        """Episodes until the budget is spent; waits while all that is left is with others."""
+        """Episodes until the budget is spent; waits while other workers hold all that is left."""
         while True:
             try:
                 yield self.start_episode()
@@ -176,13 +176,13 @@ class Campaign:
             return EpisodeReply(record.id, record.number, record.steps, record.over, True)
 
     def read(self, reader: Callable[[CampaignState, float], Read]) -> Read:
-        """What `reader` makes of the state as it is now; nobody else changes it meanwhile."""
+        """Call `reader` with the state and the time. Nothing changes the state meanwhile."""
         with self._lock:
             self._read_on(None)
             return reader(self._state, self.storage.now())
 
     def dataset(self, *, partial: bool = False) -> Dataset:
-        """The complete episodes; with `partial` also complete steps of episodes that are not."""
+        """The complete episodes; with `partial` also the complete steps of the others."""
         return dataset_of(self.definition, self.events(), partial=partial)
 
     def events(self) -> Iterator[tuple[float, Event]]:
@@ -232,7 +232,7 @@ class Campaign:
                     replies[place] = answer(self._state, command, verdict, self.storage.now)
 
             def reply(number: int, verdict: Verdict) -> None:
-                """At once: an event further on may end what this one asked about."""
+                """Answer at once: a later event may end the episode that was asked about."""
                 if number in carried:
                     place = carried[number]
                     replies[place] = answer(self._state, commands[place], verdict, self.storage.now)
@@ -242,7 +242,7 @@ class Campaign:
             return replies
 
     def add(self, events: Sequence[Event]) -> list[Verdict]:
-        """Append events as they are; what became of each."""
+        """Append events as they are; the verdict on each."""
         with self._lock:
             self._read_on(None)
             verdicts: list[Verdict] = []
@@ -251,7 +251,7 @@ class Campaign:
             return verdicts
 
     def _append(self, events: Sequence[Event], judged: Callable[[int, Verdict], None]) -> None:
-        """Append the events and fold the log up to them; `judged` hears what became of each."""
+        """Append the events and fold the log up to them; `judged` is called with each verdict."""
         added = self.storage.append(self.id, [encode_event(event) for event in events])
         first = added.position - len(events) + 1
         if self._state.position < first - 1:

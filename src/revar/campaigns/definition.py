@@ -52,7 +52,7 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy: list[PolicyRow] | None = None
 
     def question(self) -> tuple[object, ...]:
-        """What must agree for two campaigns to be about the same value."""
+        """What two campaigns must have in common to be about the same value."""
         rows = sorted((bytes(row.state), tuple(row.probabilities)) for row in self.policy or ())
         return self.horizon, self.discount, self.actions, self.policy is None, rows
 
@@ -151,7 +151,7 @@ def make_strategy(strategy: str | Strategy | StrategyRecord) -> Strategy:
 
 
 def record_strategy(strategy: Strategy) -> StrategyRecord:
-    """What `make_strategy` makes the strategy of again."""
+    """The record from which `make_strategy` makes the strategy again."""
     kind: Any = type(strategy)
     if not dataclasses.is_dataclass(kind) or strategy.id not in strategies.ids():
         raise InputError(

@@ -48,7 +48,7 @@ def merge(target: Campaign, source: Campaign) -> MergeResult:
 
 
 def _translate(event: Event, target: Campaign, source: Campaign) -> list[Event]:
-    """What another campaign needs to be told of an event: results, not who holds a place."""
+    """The event as another campaign needs it: results count, leases do not."""
     if isinstance(event, Started):
         return [Started(event.episode, merged=True)]
     if isinstance(event, Acted):
@@ -61,6 +61,6 @@ def _translate(event: Event, target: Campaign, source: Campaign) -> list[Event]:
 
 
 def _is_news(state: CampaignState, event: Event, now: float) -> bool:
-    """Whether the event might still take effect; one that is known already never will again."""
+    """Whether the event might still take effect."""
     verdict = judge(state, event, now)
     return verdict.effect is not Effect.REPEATED and verdict.code != "episode-over"

@@ -63,7 +63,7 @@ class Access:
         return bool(self._digests)
 
     def knows(self, token: str) -> bool:
-        """Whether it is one of the tokens; takes as long for every wrong one."""
+        """Whether it is one of the tokens; every wrong one takes as long."""
         digest = _digest(token)
         found = False
         for known in self._digests:
@@ -71,7 +71,7 @@ class Access:
         return found
 
     def allows(self, authorization: str | None, session: str | None) -> bool:
-        """Whether the headers of a request carry a token or a session that is valid now."""
+        """Whether a request with these headers has a valid token or session."""
         if not self.needed:
             return True
         scheme, _, token = (authorization or "").partition(" ")

@@ -146,7 +146,7 @@ async def start_episode(request: Request, body: StartEpisode) -> Response:
 
 @route("GET", "/api/campaigns", "The names of all campaigns", gives={200: CampaignsMessage})
 async def list_campaigns(request: Request) -> CampaignsMessage:
-    """In the order of creation."""
+    """Names in the order of creation."""
     return CampaignsMessage(await _campaigns(request).names())
 
 
@@ -205,7 +205,7 @@ async def campaign_estimate(request: Request) -> EstimateMessage:
     gives={200: HistoryMessage},
 )
 async def campaign_history(request: Request) -> HistoryMessage:
-    """Log-spaced."""
+    """The points of the history, log-spaced."""
     return await _campaigns(request).read(
         _name(request),
         lambda campaign: campaign.read(lambda state, _: HistoryMessage([*state.progress.history])),
@@ -240,14 +240,14 @@ async def campaign_data(request: Request) -> Response:
     gives={200: StatusMessage},
 )
 async def close_campaign(request: Request, body: EmptyMessage) -> StatusMessage:  # noqa: ARG001
-    """Where it stands then."""
+    """Close it, and say where it stands."""
     await _ask(request, Closed())
     return StatusMessage.of(await _campaigns(request).read(_name(request), Campaign.status))
 
 
 @route("GET", EPISODE, "Where an episode stands", gives={200: EpisodeReply})
 async def show_episode(request: Request) -> EpisodeReply:
-    """As the reply to its last command said."""
+    """What the reply to its last command said."""
     episode = _episode(request)
     return await _campaigns(request).read(
         _name(request), lambda campaign: campaign.find_episode(episode)

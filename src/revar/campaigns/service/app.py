@@ -81,7 +81,7 @@ async def _http_error(request: Request, error: Exception) -> Response:  # noqa: 
 
 
 async def _failure(request: Request, error: Exception) -> Response:  # noqa: ARG001 - as routes are called
-    """A mistake of ours: the caller learns no more than that."""
+    """A mistake of ours: the caller is told nothing else."""
     return error_reply(500, "failure", "the service failed; its log says why")
 
 
@@ -119,7 +119,7 @@ def serve(
 
 
 def _nothing(number: int, frame: FrameType | None) -> None:
-    """The service has come to its end in good order: there is nothing left to do."""
+    """The service has stopped in good order: nothing is left to do."""
 
 
 def listen(host: str, port: int) -> socket.socket:

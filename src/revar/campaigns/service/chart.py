@@ -39,7 +39,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Mark:
-    """One point of the history, for pointing at."""
+    """A point of the history that shows its numbers under the pointer."""
 
     left: float
     top: float
@@ -125,7 +125,7 @@ def _range(history: Sequence[HistoryPoint]) -> tuple[float, float]:
 
 
 def _decades(history: Sequence[HistoryPoint]) -> list[int]:
-    """Round numbers of episodes between the first and the last point: some, but not many."""
+    """A few round numbers of episodes between the first and the last point."""
     first, last = history[0].episodes, history[-1].episodes
     powers = range(floor(log10(first)), ceil(log10(last)) + 1)
     marks: Sequence[int] = range(first, last + 1)
@@ -150,7 +150,7 @@ def _times(last: float) -> list[tuple[float, str]]:
 
 
 def _steps(low: float, high: float) -> list[tuple[float, str]]:
-    """Some round values with as many digits as tell them apart."""
+    """A few round values, with enough digits to tell them apart."""
     raw = (high - low) / 6
     size = 10.0 ** floor(log10(raw))
     step = size * min((factor for factor in (1, 2, 5, 10) if factor * size >= raw), default=10)

@@ -50,7 +50,7 @@ class CreateCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StartEpisode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An id of the caller's own makes it safe to ask again when the reply was lost."""
+    """With an id of its own the caller may safely ask again when the reply was lost."""
 
     episode: EpisodeId | None = None
 

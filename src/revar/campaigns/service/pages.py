@@ -52,7 +52,7 @@ def view_of(campaign: Campaign, axis: Axis = Axis.EPISODES) -> CampaignView:
 
 
 def _history(state: CampaignState, now: float, axis: Axis) -> list[HistoryPoint]:
-    """The history up to the present; over time it shows that nothing happened since."""
+    """The history up to now. Over time, the last point shows that nothing happened since."""
     history = list(state.progress.history)
     if history and (history[-1].episodes < state.finished or axis is Axis.TIME):
         end = state.progress.last if state.spent else now
@@ -80,7 +80,7 @@ def routes() -> list[Route]:
 
 
 async def overview(request: Request) -> Response:
-    """Every campaign in a line."""
+    """One line for each campaign."""
     campaigns = request.app.state.campaigns
     try:
         names = await campaigns.names()
@@ -116,7 +116,7 @@ async def campaign(request: Request) -> Response:
 
 
 def _axis(request: Request) -> Axis:
-    """What the chart counts; an address that asks for something else gets episodes."""
+    """What the chart counts: episodes, unless the address asks for time."""
     asked = request.query_params.get("by")
     return next((axis for axis in Axis if axis.value == asked), Axis.EPISODES)
 

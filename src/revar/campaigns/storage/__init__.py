@@ -15,8 +15,7 @@ FORMS = "sqlite:///file.db, postgresql://user@host/database, memory:, or the pat
 def open_storage(storage: Storage | str | Path, *, create: bool = True) -> Storage:
     """The storage itself, or the one at that address.
 
-    With `create=False` a SQLite file that is missing is refused: whoever only looks at campaigns
-    has mistyped its name.
+    With `create=False` a missing SQLite file is refused: to a reader, its name is mistyped.
     """
     if isinstance(storage, Storage):
         return storage

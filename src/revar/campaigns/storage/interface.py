@@ -1,7 +1,7 @@
 """What a storage must do: keep one log of events for each campaign, and never lose what it took.
 
 Nothing else is asked of it. It does not know what an event means: two events that contradict each
-other are both appended, and whoever reads them judges by their order. The storage in memory shows
+other are both appended, and readers judge them by their order. The storage in memory shows
 it in the fewest lines.
 """
 
@@ -66,7 +66,7 @@ class Appended:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What follows from the events up to `position`, so that they need not be read again."""
+    """The state after the event at `position`, so that the log need not be read up to there."""
 
     position: int
     body: bytes
@@ -129,7 +129,7 @@ class Storage(ABC):
 
 
 class MemoryStorage(Storage):
-    """Logs in lists, which are gone with the object; for tests, and for trying things out.
+    """Logs in lists, gone with the object: for tests and for trying things out.
 
     `clock` gives the time, so that a test may turn it.
     """
@@ -194,7 +194,7 @@ class MemoryStorage(Storage):
         return self._clock()
 
     def close(self) -> None:
-        """Nothing to let go of: what it holds is gone with the object."""
+        """See `Storage`; there is nothing to let go of."""
 
     def _log(self, campaign_id: str) -> list[Stored]:
         try:
