@@ -14,7 +14,7 @@ from revar.campaigns.service.api import ROUTES
 from revar.campaigns.service.app import make_app
 from revar.campaigns.service.openapi import openapi_document
 from revar.errors import InputError
-from tests.campaigns.test_values import HOSTILE, nested
+from tests.campaigns.test_events import HOSTILE, nested
 from tests.campaigns.worlds import Clock
 
 TOKEN = "a-token-of-32-characters-or-more"  # made up

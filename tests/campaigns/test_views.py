@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from revar.campaigns import Campaign, MemoryStorage, text
-from revar.campaigns.progress import HistoryPoint, Progress
 from revar.campaigns.service.chart import Axis, estimate_chart
 from revar.campaigns.service.pages import view_of
+from revar.campaigns.state import HistoryPoint, Progress
 from revar.campaigns.status import insight_of
 from revar.campaigns.text import duration
 from revar.estimators.comparison import compare

@@ -7,8 +7,7 @@ and the log is folded from its beginning.
 import msgspec
 
 from revar.campaigns.definition import Definition
-from revar.campaigns.progress import HistoryPoint
-from revar.campaigns.state import CampaignState, EpisodeRecord
+from revar.campaigns.state import CampaignState, EpisodeRecord, HistoryPoint
 from revar.campaigns.storage.interface import Snapshot
 from revar.collection import saving
 

@@ -6,7 +6,7 @@ from math import isfinite
 import msgspec
 import numpy as np
 
-from revar.campaigns.definition import Definition
+from revar.campaigns.definition import Definition, StrategyRecord
 from revar.campaigns.state import CampaignState
 from revar.campaigns.text import duration, quantity
 from revar.errors import InputError
@@ -119,6 +119,75 @@ def status_of(name: str, campaign_id: str, state: CampaignState, now: float) -> 
         ),
         estimate=estimate,
     )
+
+
+class EstimateMessage(msgspec.Struct, frozen=True):
+    """The target policy's value; the error is null while the data cannot tell it."""
+
+    value: float
+    standard_error: float | None
+    low: float | None
+    high: float | None
+    confidence: float
+    episodes: int
+    unvisited_probability: float
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> "EstimateMessage":
+        """The estimate, with null in the place of infinity."""
+        known = estimate.standard_error < float("inf")
+        low, high = estimate.interval
+        return cls(
+            estimate.value,
+            estimate.standard_error if known else None,
+            low if known else None,
+            high if known else None,
+            estimate.confidence,
+            estimate.episodes,
+            estimate.unvisited_probability,
+        )
+
+
+class StatusMessage(msgspec.Struct, frozen=True):
+    """Where a campaign stands."""
+
+    name: str
+    id: str
+    horizon: int
+    discount: float
+    actions: int
+    strategy: StrategyRecord
+    seed: int
+    lease: float
+    has_policy_table: bool
+    budget: int  # episodes that may be collected
+    episodes: int  # finished ones
+    open: int
+    free: int
+    late: int
+    partial: int
+    steps: int
+    states: int
+    steps_per_second: float  # over the last minute
+    last_event: float | None  # seconds since 1970
+    closed: bool
+    spent: bool
+    leases: tuple[Lease, ...]
+    estimate: EstimateMessage | None
+
+    @classmethod
+    def of(cls, status: Status) -> "StatusMessage":
+        """The status of a campaign, with what defines it."""
+        fields = {
+            **msgspec.structs.asdict(status.definition),
+            **vars(status),
+            "has_policy_table": status.definition.policy is not None,
+            "open": status.leased,
+            "steps_per_second": status.pace,
+            "last_event": status.last,
+            "estimate": None if status.estimate is None else EstimateMessage.of(status.estimate),
+        }
+        return cls(*(fields[name] for name in cls.__struct_fields__))
 
 
 @dataclass(frozen=True)

@@ -33,14 +33,16 @@ from revar.campaigns.service.messages import (
     CampaignsMessage,
     CreateCampaign,
     EmptyMessage,
-    EstimateMessage,
     HistoryMessage,
+    RequestError,
     RewardMessage,
     StartEpisode,
-    StatusMessage,
+    error_reply,
+    reply,
+    reply_to_error,
 )
-from revar.campaigns.service.replies import RequestError, error_reply, reply, reply_to_error
 from revar.campaigns.service.served import ServedCampaign, ServedCampaigns
+from revar.campaigns.status import EstimateMessage, StatusMessage
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate
 

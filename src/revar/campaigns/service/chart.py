@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from math import ceil, floor, log10
 
-from revar.campaigns.progress import HistoryPoint
+from revar.campaigns.state import HistoryPoint
 from revar.campaigns.text import UNITS, duration, quantity
 
 FIRST = 5  # episodes: before, the line says nothing and its interval fills the page

@@ -13,11 +13,10 @@ from starlette.routing import Route
 
 from revar.campaigns.campaign import Campaign
 from revar.campaigns.definition import LEASE, check_name
-from revar.campaigns.progress import HistoryPoint, history_point
 from revar.campaigns.rules import UnknownCampaignError
 from revar.campaigns.service.access import SESSION, SESSION_SECONDS
 from revar.campaigns.service.chart import Axis, EstimateChart, estimate_chart
-from revar.campaigns.state import CampaignState
+from revar.campaigns.state import CampaignState, HistoryPoint, history_point
 from revar.campaigns.status import Insight, Status, insight_of, status_of
 from revar.campaigns.storage.interface import StorageError
 from revar.campaigns.text import FILTERS
