@@ -173,6 +173,18 @@ def test_an_episode_finished_early_uses_its_place(clock: Clock) -> None:
     assert campaign.status().spent
 
 
+def test_the_last_reward_of_a_finished_episode_takes_no_place(clock: Clock) -> None:
+    campaign = two_steps(clock)
+    episode = campaign.start_episode()
+    episode.act("s")
+    episode.reward(1.0, "s")
+    episode.act("s")
+    episode.finish()  # it has used its place; the outcome of its last action comes late
+    episode.reward(2.0, "s")
+    status = campaign.status()
+    assert (status.episodes, status.steps, status.leased, status.free) == (1, 2, 0, 1)
+
+
 def test_a_closed_campaign_starts_nothing_and_takes_results(clock: Clock) -> None:
     campaign = two_steps(clock)
     episode = campaign.start_episode()

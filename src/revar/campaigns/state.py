@@ -18,7 +18,7 @@ PER_DECADE = 24  # points of the history for a tenfold number of episodes
 WINDOW = 60  # seconds over which the pace is measured
 
 
-@dataclass
+@dataclass(slots=True)
 class EpisodeRecord:
     """An episode of the campaign: its lease, and the collection's episode with its steps."""
 
