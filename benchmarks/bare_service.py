@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from revar.campaigns.service.running import _bound
+from revar.campaigns.service.app import listen
 
 
 async def echo(request: Request) -> Response:
@@ -22,7 +22,7 @@ async def echo(request: Request) -> Response:
 def main() -> None:
     """Serve on loopback, at a port that is printed; with the settings of `revar serve`."""
     app = Starlette(routes=[Route("/{path:path}", echo, methods=["POST"])])
-    with _bound("127.0.0.1", 0) as listener:
+    with listen("127.0.0.1", 0) as listener:
         print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
         uvicorn.Server(config).run(sockets=[listener])

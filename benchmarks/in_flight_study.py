@@ -96,7 +96,7 @@ def in_threads(
 
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(work, range(workers)))
-    return campaign.look(lambda state, _: state.learner.collection)
+    return campaign.read(lambda state, _: state.collection)
 
 
 def error(strategy: str, workers: int, seed: int) -> float:

@@ -21,7 +21,7 @@ from tests import postgres
 from benchmarks.load import Ask, Load, loaded
 from benchmarks.registry import Cost, NotMeasuredError, Ratio, benchmark
 from revar.campaigns import Campaign, SQLiteStorage, Storage
-from revar.campaigns.events import Acted, Rewarded, Started, encoded
+from revar.campaigns.events import Acted, Rewarded, Started, encode_event
 
 CALLERS, SECONDS, ROUNDS = 16, 2.0, 5
 DIRECT_ROUNDS = 3
@@ -295,4 +295,4 @@ def _episode(number: int) -> list[bytes]:
         reward = action + 0.01 * (number % 100)
         events.append(Acted(name, step, msgspec.Raw(str(step).encode()), action))
         events.append(Rewarded(name, step, reward, msgspec.Raw(str(step + 1).encode())))
-    return [encoded(event) for event in events]
+    return [encode_event(event) for event in events]

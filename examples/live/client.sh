@@ -66,4 +66,4 @@ done
 estimate=$(call "/campaigns/$campaign/estimate")
 echo "estimated value: $(echo "$estimate" | field value)"
 echo "95% interval: $(echo "$estimate" | field low) to $(echo "$estimate" | field high)"
-echo "finished: $(call "/campaigns/$campaign" | field finished) of $visitors"
+echo "finished: $(call "/campaigns/$campaign" | field episodes) of $visitors"

@@ -39,14 +39,14 @@ def check(storage: str, episodes: int, notes: Path) -> dict[str, Any]:
     _check_statistics(campaign, actions, rewards)
     assert status.steps == len(rewards), (status.steps, len(rewards))
     finished = {line["path"] for line in acknowledged if line["path"].endswith("/finish")}
-    assert status.finished - status.late == episodes, status
-    assert status.finished >= len(finished)
+    assert status.episodes - status.late == episodes, status
+    assert status.episodes >= len(finished)
     assert (status.free, status.leased, status.spent) == (0, 0, True), status
     return {
         "acknowledged": len(acknowledged),
         "unanswered": 2 * sum(line["kind"] == "sent" for line in lines) - len(lines),
         "steps": status.steps,
-        "finished": status.finished,
+        "finished": status.episodes,
         "late": status.late,
         "partial": status.partial,
         "value": status.estimate.value if status.estimate else None,
@@ -80,7 +80,7 @@ def _check_statistics(
     for place, (reward, state) in rewards.items():
         seen[actions[place]].append(reward)
         following[(*actions[place], state)] += 1
-    collection = campaign.look(lambda state, _: state.learner.collection)
+    collection = campaign.read(lambda state, _: state.collection)
     statistics = collection.statistics
     keys: list[str] = [json.loads(bytes(key)) for key in collection.states.keys]  # type: ignore[call-overload]
     for number, key in enumerate(keys):

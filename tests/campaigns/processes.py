@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from revar.campaigns import Campaign, MemoryStorage, open_storage
-from revar.campaigns.service.app import make_app
-from revar.campaigns.service.running import run
+from revar.campaigns.service.app import make_app, serve
 
 NAME = "campaign"
 HORIZON = 4
@@ -115,7 +114,7 @@ def forked(function: Callable[[], None]) -> int:
 
 def service(storage: str, port: int) -> Callable[[], None]:
     """What the process of a service does."""
-    return lambda: run(
+    return lambda: serve(
         open_storage(storage),
         host="127.0.0.1",
         port=port,

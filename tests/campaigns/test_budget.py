@@ -41,7 +41,7 @@ def test_places_are_reserved_at_the_start(clock: Clock) -> None:
         campaign.start_episode()
     assert caught.value.retry_after == pytest.approx(6)
     status = campaign.status()
-    assert (status.leased, status.free, status.finished) == (2, 0, 0)
+    assert (status.leased, status.free, status.episodes) == (2, 0, 0)
 
 
 def test_two_processes_share_one_budget(clock: Clock) -> None:
@@ -100,10 +100,10 @@ def test_late_results_count(clock: Clock) -> None:
         replacement.act("s")
         replacement.reward(1.0, "s")
     status = campaign.status()
-    assert (status.finished, status.late, status.partial, status.steps) == (1, 0, 1, 3)
+    assert (status.episodes, status.late, status.partial, status.steps) == (1, 0, 1, 3)
     late.finish()  # it is over now, with one step: a late episode, on top of the budget
     assert campaign.status().late == 1
-    assert campaign.status().finished == 2
+    assert campaign.status().episodes == 2
 
 
 def test_a_late_episode_takes_a_free_place_back(clock: Clock) -> None:
@@ -128,7 +128,7 @@ def test_a_late_episode_that_finishes_uses_its_place(clock: Clock) -> None:
     campaign.start_episode()  # both leases ran out, one place is free
     late.reward(1.0, None)
     status = campaign.status()
-    assert (status.finished, status.leased, status.free, status.late) == (1, 1, 0, 0)
+    assert (status.episodes, status.leased, status.free, status.late) == (1, 1, 0, 0)
     with pytest.raises(CampaignError):
         other.act("s")
 
@@ -142,7 +142,7 @@ def test_an_expired_episode_that_is_finished_takes_a_free_place(clock: Clock) ->
     campaign.start_episode()  # both leases ran out; one place is free
     early.finish()
     status = campaign.status()
-    assert (status.finished, status.late, status.leased, status.free) == (1, 0, 1, 0)
+    assert (status.episodes, status.late, status.leased, status.free) == (1, 0, 1, 0)
 
 
 def test_an_abandoned_episode_frees_its_place_at_once(clock: Clock) -> None:
@@ -161,7 +161,7 @@ def test_an_episode_without_steps_does_not_use_its_place(clock: Clock) -> None:
     episode = campaign.start_episode()
     episode.finish()
     assert episode.over
-    assert (campaign.status().finished, campaign.status().free) == (0, 1)
+    assert (campaign.status().episodes, campaign.status().free) == (0, 1)
 
 
 def test_an_episode_finished_early_uses_its_place(clock: Clock) -> None:
@@ -173,19 +173,31 @@ def test_an_episode_finished_early_uses_its_place(clock: Clock) -> None:
     assert campaign.status().spent
 
 
+def test_the_last_reward_of_a_finished_episode_takes_no_place(clock: Clock) -> None:
+    campaign = two_steps(clock)
+    episode = campaign.start_episode()
+    episode.act("s")
+    episode.reward(1.0, "s")
+    episode.act("s")
+    episode.finish()  # it has used its place; the outcome of its last action comes late
+    episode.reward(2.0, "s")
+    status = campaign.status()
+    assert (status.episodes, status.steps, status.leased, status.free) == (1, 2, 0, 1)
+
+
 def test_a_closed_campaign_starts_nothing_and_takes_results(clock: Clock) -> None:
     campaign = two_steps(clock)
     episode = campaign.start_episode()
     episode.act("s")
-    campaign.finish()
-    campaign.finish()
+    campaign.close()
+    campaign.close()
     with pytest.raises(BudgetSpentError, match="the campaign is closed"):
         campaign.start_episode()
     episode.reward(1.0, "s")
     episode.act("s")
     episode.reward(1.0, "s")
     assert episode.over
-    assert campaign.status().finished == 1
+    assert campaign.status().episodes == 1
     assert list(campaign.episodes()) == []
 
 
@@ -195,7 +207,7 @@ def test_a_lease_renewed_meanwhile_is_not_taken(clock: Clock) -> None:
     alive = campaign.start_episode()
     clock.time += 11
     slow_worker = Campaign.open(campaign.storage, campaign.name)
-    released = slow_worker.look(lambda state, now: state.ledger.overdue(now))
+    released = slow_worker.read(lambda state, now: state.overdue(now))
     assert [record.id for record in released] == [alive.id]
     alive.act("s")  # renewed, after the other had looked
     from revar.campaigns.events import Released

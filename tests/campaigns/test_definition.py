@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from revar.campaigns import Campaign, CampaignError, MemoryStorage, UnknownCampaignError, definition
-from revar.campaigns.definition import StrategyRecord, defined
+from revar.campaigns.definition import StrategyRecord, define
 from revar.campaigns.storage.interface import NameTakenError
 from revar.errors import InputError
 
@@ -69,7 +69,7 @@ def test_a_name_is_taken_once() -> None:
 
 
 def test_a_seed_is_drawn_and_kept() -> None:
-    seeds = {defined(**GOOD).seed for _ in range(5)}
+    seeds = {define(**GOOD).seed for _ in range(5)}
     assert len(seeds) == 5
     storage = MemoryStorage()
     made = Campaign.create(storage, "c", **GOOD)
@@ -82,7 +82,7 @@ def test_tables_of_every_form_are_the_same_question() -> None:
         {0: [0.5, 0.5], 1: [1, 0]},
         [(1, (1.0, 0.0)), (0, np.array([0.5, 0.5]))],
     ]
-    questions = [defined(**{**GOOD, "policy": form}).question() for form in forms]
+    questions = [define(**{**GOOD, "policy": form}).question() for form in forms]
     assert questions[0] == questions[1] == questions[2]
 
 
@@ -102,7 +102,7 @@ def test_states_beyond_what_can_be_planned_for_are_refused(
     second.reward(1.0, None)
     first.act("b", [0.5, 0.5])
     first.reward(1.0, None)
-    assert campaign.status().finished == 2
+    assert campaign.status().episodes == 2
 
 
 @pytest.mark.parametrize("episode_id", ["", "a/b", "a" * 65, 3, "ä"])

@@ -14,9 +14,9 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from revar.campaigns import Campaign, MemoryStorage
+from revar.campaigns.service.api import ROUTES, ApiRoute
 from revar.campaigns.service.app import make_app
 from revar.campaigns.service.messages import ActMessage
-from revar.campaigns.service.routes import ROUTES, ApiRoute
 
 EXAMPLES = 40  # of each operation, of valid and of invalid data
 LOOPBACK = "http://127.0.0.1"

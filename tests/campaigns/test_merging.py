@@ -26,9 +26,9 @@ def campaign_with(rewards: list[float], **changes: Any) -> Campaign:
 def total(campaign: Campaign) -> tuple[int, int, int, float]:
     """Budget, finished episodes, steps, and the sum of all rewards."""
     status = campaign.status()
-    statistics = campaign.look(lambda state, _: state.learner.collection.statistics)
+    statistics = campaign.read(lambda state, _: state.collection.statistics)
     rewards = float((statistics.visits * statistics.reward_mean).sum())
-    return status.budget, status.finished, status.steps, round(rewards, 9)
+    return status.budget, status.episodes, status.steps, round(rewards, 9)
 
 
 def test_two_sites_add_up() -> None:
@@ -127,16 +127,14 @@ def test_a_merged_estimate_is_that_of_all_data() -> None:
     for place, campaign in enumerate(campaigns):
         for episode in campaign.episodes():
             World(world.problem, seed=place).play(episode)
-    statistics = [
-        campaign.look(lambda state, _: state.learner.collection) for campaign in campaigns
-    ]
+    statistics = [campaign.read(lambda state, _: state.collection) for campaign in campaigns]
     visits = np.zeros((16, 4))
     for collection in statistics:
         for number, key in enumerate(collection.states.keys):
             if number < collection.statistics.states:
                 visits[int(key)] += collection.statistics.visits[number]  # type: ignore[call-overload]
     merge(*campaigns)
-    merged = campaigns[0].look(lambda state, _: state.learner.collection)
+    merged = campaigns[0].read(lambda state, _: state.collection)
     for number, key in enumerate(merged.states.keys):
         row = merged.statistics.visits[number] if number < merged.statistics.states else 0
         assert np.array_equal(visits[int(key)], np.broadcast_to(row, 4))  # type: ignore[call-overload]

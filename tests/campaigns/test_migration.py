@@ -4,6 +4,8 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import msgspec
+import numpy as np
 import psycopg
 import pytest
 
@@ -13,6 +15,8 @@ from revar.campaigns.storage.interface import Snapshot
 
 # Written by schema version 1; see its content in the tests below.
 OLD = Path(__file__).parents[1] / "golden" / "campaign_store_1.db"
+# With a snapshot of format 2, whose plan only the process had that wrote it.
+OLD_SNAPSHOT = OLD.with_name("campaign_store_2.db")
 
 
 @pytest.fixture
@@ -37,7 +41,7 @@ def test_an_old_file_is_read(old: Path) -> None:
     with open_storage(f"sqlite:///{old}") as storage:
         assert [entry.name for entry in storage.entries()] == ["old", "second"]
         status = Campaign.open(storage, "old").status()
-        assert (status.budget, status.finished, status.leased, status.steps) == (5, 3, 1, 9)
+        assert (status.budget, status.episodes, status.leased, status.steps) == (5, 3, 1, 9)
         assert status.partial == 1
         assert status.estimate is not None
         assert status.estimate.value == pytest.approx(3.74194, abs=1e-5)
@@ -53,10 +57,30 @@ def test_an_old_file_goes_on(old: Path) -> None:
     episode = campaign.episode("open-2")
     assert episode.act("home") == 0  # decided before the file was stored
     episode.reward(1.0, None)
-    assert campaign.status().finished == 4
+    assert campaign.status().episodes == 4
     storage.save_snapshot(campaign.id, Snapshot(5, b"what version 1 had no place for"))
     assert storage.load_snapshot(campaign.id) is not None
     assert SQLiteStorage(old).find("second") is not None  # opened by two at once
+
+
+def test_an_old_snapshot_is_ignored(tmp_path: Path) -> None:
+    """The state is that of the log; the snapshot holds a plan that follows from no log."""
+    copy = tmp_path / "old.db"
+    shutil.copy(OLD_SNAPSHOT, copy)
+    with SQLiteStorage(copy) as storage:
+        entry = storage.entries()[0]
+        saved = storage.load_snapshot(entry.id)
+        assert saved is not None
+        assert msgspec.msgpack.decode(saved.body)["format"] == 2
+        campaign = Campaign.open(storage, "due")
+        assert campaign.read(lambda state, _: state.position) == saved.position == 44
+        assert campaign.estimate().value == pytest.approx(6.0869, abs=1e-4)
+        plan = campaign.read(lambda state, _: state.collection.plan_in_force)
+        assert plan is not None
+        expected = np.array(
+            [[0.8906163138434232, 0.1093836861565769], [0.3878312705805442, 0.6121687294194558]]
+        )
+        assert plan.plan.scores[0] == pytest.approx(expected)
 
 
 def test_a_newer_file_is_refused(old: Path) -> None:
@@ -128,7 +152,7 @@ def test_a_lost_connection_is_made_again(postgres_url: str) -> None:
     episode = campaign.start_episode()
     episode.act("s")
     episode.reward(1.0, None)
-    assert campaign.status().finished == 1
+    assert campaign.status().episodes == 1
     storage.close()
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from revar.campaigns import Campaign, CampaignError, MemoryStorage
-from revar.campaigns.commands import Act, Finish, Reward, Start
+from revar.campaigns.commands import Act, propose, tell_reward
+from revar.campaigns.events import Finished, Rewarded, Started
 from revar.errors import InputError
 
 
@@ -40,15 +41,15 @@ def test_act_again_gives_the_same_action_and_draws_nothing(campaign: Campaign) -
 def test_reward_again_counts_once(campaign: Campaign) -> None:
     episode = campaign.start_episode()
     episode.act("a")
-    command = Reward(episode.id, 0, 2.0, b'"b"')
+    command = tell_reward(episode.id, 0, 2.0, "b")
     replies = [campaign.ask(command) for _ in range(5)]
     assert [reply.repeated for reply in replies] == [False] + [True] * 4
     assert campaign.status().steps == 1
     # The first one counts, also where a later one says something else.
-    assert campaign.ask(Reward(episode.id, 0, 9.0, None)).repeated
+    assert campaign.ask(tell_reward(episode.id, 0, 9.0, None)).repeated
     episode = campaign.episode(episode.id)
     episode.act("b")
-    assert campaign.look(lambda state, _: state.learner.collection.statistics.visits.sum()) == 1
+    assert campaign.read(lambda state, _: state.collection.statistics.visits.sum()) == 1
 
 
 def test_results_again_after_the_end_count_once(campaign: Campaign) -> None:
@@ -56,19 +57,19 @@ def test_results_again_after_the_end_count_once(campaign: Campaign) -> None:
     episode.act("a")
     episode.reward(1.0, None)
     for _ in range(3):
-        assert campaign.ask(Finish(episode.id)).repeated
-        assert campaign.ask(Reward(episode.id, 0, 1.0, None)).repeated
-    assert (campaign.status().finished, campaign.status().steps) == (1, 1)
+        assert campaign.ask(Finished(episode.id)).repeated
+        assert campaign.ask(tell_reward(episode.id, 0, 1.0, None)).repeated
+    assert (campaign.status().episodes, campaign.status().steps) == (1, 1)
 
 
 def test_repeats_in_one_batch_take_effect_once(campaign: Campaign) -> None:
-    replies = campaign.execute([Start("x"), Start("x"), Start("y")])
+    replies = campaign.execute([Started("x"), Started("x"), Started("y")])
     assert [getattr(reply, "repeated", None) for reply in replies] == [False, True, False]
     replies = campaign.execute([Act("x", 0, b'"a"'), Act("x", 0, b'"a"')])
     first, second = replies
     assert getattr(first, "action", None) == getattr(second, "action", 0)
-    campaign.execute([Reward("x", 0, 1.0, b'"b"'), Reward("x", 0, 1.0, b'"b"'), Finish("x")])
-    assert (campaign.status().steps, campaign.status().finished) == (1, 1)
+    campaign.execute([tell_reward("x", 0, 1.0, "b"), tell_reward("x", 0, 1.0, "b"), Finished("x")])
+    assert (campaign.status().steps, campaign.status().episodes) == (1, 1)
 
 
 def test_an_act_repeated_beside_the_end_of_its_episode(campaign: Campaign) -> None:
@@ -76,7 +77,7 @@ def test_an_act_repeated_beside_the_end_of_its_episode(campaign: Campaign) -> No
     episode = campaign.start_episode("x")
     action = episode.act("a")
     again, ended, start = campaign.execute(
-        [Act("x", 0, b'"a"'), Reward("x", 0, 1.0, None), Start("y")]
+        [Act("x", 0, b'"a"'), tell_reward("x", 0, 1.0, None), Started("y")]
     )
     assert getattr(again, "action", None) == action
     assert getattr(ended, "over", None) is True
@@ -89,26 +90,29 @@ def test_the_reward_of_the_last_action_is_taken_after_finish(campaign: Campaign)
     episode.finish()
     assert campaign.status().free == 5  # nothing is known of it yet
     episode.reward(3.0, None)
-    assert (campaign.status().finished, campaign.status().steps) == (1, 1)
+    assert (campaign.status().episodes, campaign.status().steps) == (1, 1)
 
 
 @pytest.mark.parametrize(
     ("commands", "code"),
     [
-        ([Reward("e", 0, 1.0, None)], "out-of-order"),
+        ([tell_reward("e", 0, 1.0, None)], "out-of-order"),
         ([Act("e", 1, b'"a"')], "out-of-order"),
         ([Act("e", 0, b'"a"'), Act("e", 1, b'"a"')], "out-of-order"),
         ([Act("e", 0, b'"a"'), Act("e", 0, b'"b"')], "conflict"),
-        ([Act("e", 0, b'"a"'), Reward("e", 0, 1.0, b'"b"'), Act("e", 1, b'"a"')], "conflict"),
-        ([Act("e", 0, b'"a"'), Reward("e", 0, 1.0, None), Act("e", 1, b'"a"')], "episode-over"),
+        ([Act("e", 0, b'"a"'), tell_reward("e", 0, 1.0, "b"), Act("e", 1, b'"a"')], "conflict"),
+        (
+            [Act("e", 0, b'"a"'), tell_reward("e", 0, 1.0, None), Act("e", 1, b'"a"')],
+            "episode-over",
+        ),
         ([Act("e", 0, b'"elsewhere"')], "unknown-state"),
         ([Act("other", 0, b'"a"')], "unknown-episode"),
-        ([Finish("other")], "unknown-episode"),
+        ([Finished("other")], "unknown-episode"),
         ([Act("e", -1, b'"a"')], "out-of-order"),
-        ([Reward("e", -1, 1.0, None)], "out-of-order"),
+        ([tell_reward("e", -1, 1.0, None)], "out-of-order"),
     ],
 )
-def test_refusals(campaign: Campaign, commands: list[Act | Reward | Finish], code: str) -> None:
+def test_refusals(campaign: Campaign, commands: list[Act | Rewarded | Finished], code: str) -> None:
     campaign.start_episode("e")
     for command in commands[:-1]:
         campaign.ask(command)
@@ -146,13 +150,12 @@ def test_two_processes_that_tell_different_policies(campaign: Campaign) -> None:
     one = Campaign.create(storage, "sent", actions=2, horizon=2, episodes=5, seed=1)
     other = Campaign.open(storage, "sent")
     mine, yours = one.start_episode(), other.start_episode()
-    state = other._state
-    state.learner.choose(state.ledger.episodes[yours.id], b'"s"', (0.1, 0.9))  # not yet appended
+    command = Act(yours.id, 0, b'"s"', (0.1, 0.9))
+    events, _ = other.read(lambda state, _: propose(state, command, storage.now))
+    assert len(events) == 1  # not yet appended
     mine.act("s", [0.5, 0.5])
     assert yours.act("s", [0.5, 0.5]) in (0, 1)
-    assert other.look(lambda state, _: state.learner.collection.states.policy.tolist()) == [
-        [0.5, 0.5]
-    ]
+    assert other.read(lambda state, _: state.collection.states.policy.tolist()) == [[0.5, 0.5]]
 
 
 @pytest.mark.parametrize("reward", [float("nan"), float("inf"), 1e300])

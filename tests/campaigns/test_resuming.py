@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from revar.campaigns import Campaign, MemoryStorage, SQLiteStorage, snapshots
-from revar.campaigns.snapshots import restored, snapshot_of
+from revar.campaigns.snapshots import restore, snapshot_of
 from revar.collection import Collection
 from tests.campaigns.worlds import World
 
@@ -89,9 +89,9 @@ def test_a_snapshot_restores_every_bit() -> None:
     for episode in opened[:2]:
         world.play(episode)
     opened[2].act(world.first(2))
-    state = campaign.look(lambda state, _: state)
+    state = campaign.read(lambda state, _: state)
     saved = snapshot_of(state)
-    again = restored(campaign.definition, saved)
+    again = restore(campaign.definition, saved)
     assert again.position == state.position
     assert snapshot_of(again).body == saved.body
 
@@ -104,14 +104,14 @@ def test_a_snapshot_that_is_not_understood_is_ignored(monkeypatch: pytest.Monkey
     )
     for episode in campaign.episodes():
         world.play(episode)
-    saved = snapshot_of(campaign.look(lambda state, _: state))
+    saved = snapshot_of(campaign.read(lambda state, _: state))
     for body in (
         b"",
         b"\x93",
         saved.body.replace(b"format" + bytes([snapshots.FORMAT]), b"format\x63"),
     ):
         assert body != saved.body
-        state = restored(campaign.definition, type(saved)(saved.position, body))
+        state = restore(campaign.definition, type(saved)(saved.position, body))
         assert state.position == 0
 
 
@@ -128,8 +128,8 @@ def test_opening_reads_only_the_tail(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert kept is not None
     length = len(list(campaign.events()))
     assert length - kept.position < 100
-    assert restored(campaign.definition, kept).position == kept.position
-    assert Campaign.open(storage, "campaign").status().finished == 100
+    assert restore(campaign.definition, kept).position == kept.position
+    assert Campaign.open(storage, "campaign").status().episodes == 100
 
 
 def test_partial_episodes_count_with_their_complete_steps() -> None:
@@ -146,7 +146,7 @@ def test_partial_episodes_count_with_their_complete_steps() -> None:
             episode.reward(reward, "s")
         episode.act("s")  # what came of this is never told
         episode.abandon()
-    statistics = campaign.look(lambda state, _: state.learner.collection.statistics)
+    statistics = campaign.read(lambda state, _: state.collection.statistics)
     assert statistics.visits.tolist() == [[len(rewards[0]), len(rewards[1])]]
     for action, seen in rewards.items():
         assert statistics.reward_mean[0, action] == pytest.approx(np.mean(seen))

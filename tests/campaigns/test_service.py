@@ -10,11 +10,11 @@ from starlette.testclient import TestClient
 
 from revar.campaigns import Campaign, MemoryStorage, SQLiteStorage
 from revar.campaigns.service.access import Access, host_name, is_loopback
+from revar.campaigns.service.api import ROUTES
 from revar.campaigns.service.app import make_app
 from revar.campaigns.service.openapi import openapi_document
-from revar.campaigns.service.routes import ROUTES
 from revar.errors import InputError
-from tests.campaigns.test_values import HOSTILE, nested
+from tests.campaigns.test_events import HOSTILE, nested
 from tests.campaigns.worlds import Clock
 
 TOKEN = "a-token-of-32-characters-or-more"  # made up
@@ -62,10 +62,10 @@ def test_an_episode_from_start_to_end(client: TestClient) -> None:
     assert client.post(f"{episode}/finish", json={}).json()["repeated"]
     assert client.get(episode).json()["over"]
     status = client.get("/api/campaigns/ads").json()
-    assert (status["finished"], status["steps"], status["open"], status["free"]) == (1, 3, 0, 3)
+    assert (status["episodes"], status["steps"], status["open"], status["free"]) == (1, 3, 0, 3)
     estimate = client.get("/api/campaigns/ads/estimate", params={"confidence": 0.9}).json()
     assert (estimate["confidence"], estimate["episodes"]) == (0.9, 1)
-    assert client.get("/api/campaigns/ads/history").json()["looks"][0]["episodes"] == 1
+    assert client.get("/api/campaigns/ads/history").json()["points"][0]["episodes"] == 1
     assert client.get("/api/campaigns").json() == {"campaigns": ["ads"]}
 
 
@@ -187,7 +187,7 @@ def test_a_reserved_budget_says_when_to_come_back() -> None:
         assert reply.headers["retry-after"] == "20"
         clock.time += 21
         assert client.post("/api/campaigns/ads/episodes", json={}).status_code == 201
-        client.post("/api/campaigns/ads/finish", json={})
+        client.post("/api/campaigns/ads/close", json={})
         reply = client.post("/api/campaigns/ads/episodes", json={})
         assert code(reply) == (409, "budget-spent")
 

@@ -3,19 +3,20 @@
 import numpy as np
 import pytest
 
-from revar.campaigns import Campaign, MemoryStorage
-from revar.campaigns.insight import insight_of
-from revar.campaigns.progress import Look, Progress
-from revar.campaigns.service import views, words
-from revar.campaigns.service.charts import Across, estimate_chart
-from revar.campaigns.wording import duration
+from revar.campaigns import Campaign, MemoryStorage, text
+from revar.campaigns.service.chart import Axis, estimate_chart
+from revar.campaigns.service.pages import view_of
+from revar.campaigns.state import HistoryPoint, Progress
+from revar.campaigns.status import insight_of
+from revar.campaigns.text import duration
 from revar.estimators.comparison import compare
 from tests.campaigns.worlds import Clock, World
 
 
-def looks(values: list[float], error: float | None = 1.0) -> list[Look]:
+def history(values: list[float], error: float | None = 1.0) -> list[HistoryPoint]:
     return [
-        Look(float(i), 5 * (i + 1), 10 * i, value, error, 0.0) for i, value in enumerate(values)
+        HistoryPoint(float(i), 5 * (i + 1), 10 * i, value, error, 0.0)
+        for i, value in enumerate(values)
     ]
 
 
@@ -31,9 +32,9 @@ def looks(values: list[float], error: float | None = 1.0) -> list[Look]:
     ],
 )
 @pytest.mark.parametrize("error", [None, 0.0, 1.0, 1e-12])
-@pytest.mark.parametrize("across", Across)
-def test_charts_at_any_scale(values: list[float], error: float | None, across: Across) -> None:
-    chart = estimate_chart(looks(values, error), across, began=0.0)
+@pytest.mark.parametrize("axis", Axis)
+def test_charts_at_any_scale(values: list[float], error: float | None, axis: Axis) -> None:
+    chart = estimate_chart(history(values, error), axis, began=0.0)
     assert chart is not None
     numbers = [float(part) for part in chart.line.replace(",", " ").split()]
     assert np.isfinite(numbers).all()
@@ -42,16 +43,19 @@ def test_charts_at_any_scale(values: list[float], error: float | None, across: A
     assert len({tick.label for tick in chart.up}) == len(chart.up)  # labels tell ticks apart
 
 
-def test_no_chart_of_one_look() -> None:
-    for across in Across:
-        assert estimate_chart([], across, 0.0) is None
-        assert estimate_chart(looks([1.0]), across, 0.0) is None
+def test_no_chart_of_one_point() -> None:
+    for axis in Axis:
+        assert estimate_chart([], axis, 0.0) is None
+        assert estimate_chart(history([1.0]), axis, 0.0) is None
 
 
 @pytest.mark.parametrize(("first", "last"), [(5, 7), (40, 60), (5, 200), (5, 10**6), (9, 11)])
 def test_marks_of_episodes(first: int, last: int) -> None:
-    ends = [Look(0.0, first, first, 1.0, 1.0, 0.0), Look(1.0, last, last, 1.0, 1.0, 0.0)]
-    chart = estimate_chart(ends, Across.EPISODES, 0.0)
+    ends = [
+        HistoryPoint(0.0, first, first, 1.0, 1.0, 0.0),
+        HistoryPoint(1.0, last, last, 1.0, 1.0, 0.0),
+    ]
+    chart = estimate_chart(ends, Axis.EPISODES, 0.0)
     assert chart is not None
     assert 3 <= len(chart.across) <= 6
 
@@ -68,8 +72,8 @@ def test_marks_of_episodes(first: int, last: int) -> None:
     ],
 )
 def test_marks_of_time(seconds: float, labels: list[str]) -> None:
-    ends = [Look(50.0 + part * seconds, 9, 9, 1.0, 1.0, 0.0) for part in (0.5, 1.0)]
-    chart = estimate_chart(ends, Across.TIME, began=50.0)
+    ends = [HistoryPoint(50.0 + part * seconds, 9, 9, 1.0, 1.0, 0.0) for part in (0.5, 1.0)]
+    chart = estimate_chart(ends, Axis.TIME, began=50.0)
     assert chart is not None
     assert [tick.label for tick in chart.across] == labels
     assert chart.line.split()[0].startswith("50.00,")
@@ -85,12 +89,12 @@ def test_over_time_a_campaign_that_stands_still_can_be_seen() -> None:
         episode = campaign.start_episode()
         episode.act("s")
         episode.reward(number % 3, None)
-    assert words.condition(campaign.status()) == "waiting"
+    assert campaign.status().condition == "waiting"
     campaign.start_episode()
-    assert words.condition(campaign.status()) == "running"
+    assert campaign.status().condition == "running"
     clock.time += 90
-    view = views.view_of(campaign, Across.TIME)
-    assert words.condition(view.status) == "stalled"
+    view = view_of(campaign, Axis.TIME)
+    assert view.status.condition == "stalled"
     assert view.status.silence == "last event 1 min 30 s ago"
     assert view.chart is not None
     # The last tenth of its line is the first tenth of the time, and then it is flat.
@@ -98,9 +102,9 @@ def test_over_time_a_campaign_that_stands_still_can_be_seen() -> None:
     assert before == pytest.approx(100 * 9 / 99, abs=0.1)
     assert (end, last) == (100.0, level)
     # Finished, it ends with its last event, however long ago.
-    campaign.finish()
+    campaign.close()
     clock.time += 1e6
-    closed = views.view_of(campaign, Across.TIME).chart
+    closed = view_of(campaign, Axis.TIME).chart
     assert closed is not None
     assert closed.across[-1].label == "80 s"
 
@@ -110,13 +114,13 @@ def test_insight_is_what_the_statistics_say() -> None:
     campaign = Campaign.create(
         MemoryStorage(), "grid", policy=world.policy, horizon=world.horizon, episodes=80, seed=1
     )
-    assert campaign.look(lambda state, _: insight_of(state)) is None
+    assert campaign.read(lambda state, _: insight_of(state)) is None
     for episode in campaign.episodes():
         world.play(episode)
-    state = campaign.look(lambda state, _: state)
+    state = campaign.read(lambda state, _: state)
     found = insight_of(state)
     assert found is not None
-    collection = state.learner.collection
+    collection = state.collection
     expected = compare(collection.task, collection.statistics)
     assert found.on_policy_error == pytest.approx(expected.on_policy)
     error = campaign.estimate().standard_error
@@ -144,22 +148,22 @@ def test_the_pace_is_that_of_the_last_minute() -> None:
     assert progress.pace(2_000.0) == 0.0
 
 
-def test_words_for_numbers() -> None:
-    assert [words.percent(share) for share in (0.0, 0.004, 0.05, 0.5, 1.0)] == [
+def test_text_for_numbers() -> None:
+    assert [text.percent(share) for share in (0.0, 0.004, 0.05, 0.5, 1.0)] == [
         *("0%", "0.4%", "5.0%", "50%", "100%")
     ]
     assert [duration(seconds) for seconds in (0, 59, 61, 3_700, 90_000)] == [
         *("0 s", "59 s", "1 min 1 s", "1 h 1 min", "1 d 1 h")
     ]
-    assert [words.label(text) for text in (b'"a"', b"[1,2]", b'{"a":"b","c":[1]}', b"1.5")] == [
+    assert [text.label(state) for state in (b'"a"', b"[1,2]", b'{"a":"b","c":[1]}', b"1.5")] == [
         *("a", "(1, 2)", "a: b, c: [1]", "1.5")
     ]
     # What cannot be seen is named, and what would turn the text around does not.
-    assert [words.label(text) for text in (b'""', '"a\u202eb"'.encode(), b'"\\u0000"')] == [
+    assert [text.label(state) for state in (b'""', '"a\u202eb"'.encode(), b'"\\u0000"')] == [
         *('""', "a\\u202eb", "\\x00")
     ]
-    assert words.label(str(-(10**300)).encode()) == "-1.000…e+300"
-    assert len(words.label(b'"' + b"x" * 500 + b'"')) == words.LONGEST_LABEL
-    assert [words.number(value) for value in (None, float("inf"), 0.12345, 1e7)] == [
+    assert text.label(str(-(10**300)).encode()) == "-1.000…e+300"
+    assert len(text.label(b'"' + b"x" * 500 + b'"')) == text.LONGEST_LABEL
+    assert [text.number(value) for value in (None, float("inf"), 0.12345, 1e7)] == [
         *("-", "-", "0.1235", "1.000e+07")
     ]

@@ -82,4 +82,4 @@ def test_every_strategy_can_be_stored() -> None:
             storage, f"c{number}", actions=2, horizon=2, episodes=2, strategy=strategy
         )
         found = revar.Campaign.open(storage, f"c{number}")
-        assert found.look(lambda state, _: state.learner.collection.strategy) == strategy
+        assert found.read(lambda state, _: state.collection.strategy) == strategy

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from revar.campaigns import Episode
+from revar.campaigns import CampaignEpisode
 from revar.problems import Problem, problems
 
 
@@ -58,7 +58,7 @@ class World:
         stream = np.random.default_rng((self.seed, number, step + 1))
         return float(stream.random()), float(stream.standard_normal())
 
-    def play(self, episode: Episode) -> list[int]:
+    def play(self, episode: CampaignEpisode) -> list[int]:
         """Play an episode to its end; the actions it took."""
         state: int | None = self.first(episode.number)
         actions = []

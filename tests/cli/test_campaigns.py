@@ -32,7 +32,7 @@ def said(storage: str, *arguments: str) -> str:
     return result.output
 
 
-def test_from_create_to_finish(storage: str, tmp_path: Path) -> None:
+def test_from_create_to_close(storage: str, tmp_path: Path) -> None:
     policy = tmp_path / "policy.json"
     policy.write_text('[{"state": {"page": 1}, "probabilities": [0.5, 0.5]}]')
     output = said(
@@ -46,10 +46,10 @@ def test_from_create_to_finish(storage: str, tmp_path: Path) -> None:
         episode.reward(2.0, None)
     assert "3 of 5 episodes finished" in said(storage, "status", "ads")
     status = json.loads(said(storage, "status", "ads", "--json"))
-    assert (status["finished"], status["episodes"]) == (3, 5)
+    assert (status["episodes"], status["budget"]) == (3, 5)
     assert "ads" in said(storage, "list")
     assert [found["name"] for found in json.loads(said(storage, "list", "--json"))] == ["ads"]
-    assert "closed" in said(storage, "finish", "ads")
+    assert "closed" in said(storage, "close", "ads")
     assert json.loads(said(storage, "status", "ads", "--json"))["spent"]
 
 
@@ -110,7 +110,7 @@ def test_errors_are_one_sentence(storage: str, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize(
-    "arguments", [("status", "ads"), ("list",), ("export", "ads"), ("finish", "ads")]
+    "arguments", [("status", "ads"), ("list",), ("export", "ads"), ("close", "ads")]
 )
 def test_looking_at_a_file_that_is_missing_does_not_make_it(
     tmp_path: Path, arguments: tuple[str, ...]

@@ -1,7 +1,12 @@
 """Live collection: a campaign hands out decisions, takes back outcomes, and survives crashes."""
 
-from revar.campaigns.campaign import Campaign
-from revar.campaigns.episode import Episode
+from revar.campaigns.campaign import Campaign, CampaignEpisode
+from revar.campaigns.rules import (
+    BudgetReservedError,
+    BudgetSpentError,
+    CampaignError,
+    UnknownCampaignError,
+)
 from revar.campaigns.status import Status
 from revar.campaigns.storage import (
     MemoryStorage,
@@ -10,19 +15,13 @@ from revar.campaigns.storage import (
     StorageError,
     open_storage,
 )
-from revar.campaigns.verdicts import (
-    BudgetReservedError,
-    BudgetSpentError,
-    CampaignError,
-    UnknownCampaignError,
-)
 
 __all__ = [
     "BudgetReservedError",
     "BudgetSpentError",
     "Campaign",
+    "CampaignEpisode",
     "CampaignError",
-    "Episode",
     "MemoryStorage",
     "SQLiteStorage",
     "Status",

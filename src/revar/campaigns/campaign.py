@@ -4,49 +4,62 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import msgspec
 
 from revar.campaigns.commands import (
-    Close,
+    Act,
+    ActionReply,
     Command,
     EpisodeReply,
-    Start,
-    checked_episode_id,
+    Reply,
+    answer,
+    ask_action,
+    check_episode_id,
     new_episode_id,
+    propose,
+    tell_reward,
 )
-from revar.campaigns.definition import LEASE, Definition, StrategyRecord, checked_name, defined
-from revar.campaigns.desk import Reply, proposed, replied
-from revar.campaigns.episode import Episode
-from revar.campaigns.events import Event, decoded, encoded
+from revar.campaigns.definition import LEASE, Definition, StrategyRecord, check_name, define
+from revar.campaigns.events import (
+    Closed,
+    Event,
+    Finished,
+    Released,
+    Rewarded,
+    Started,
+    decode_event,
+    encode_event,
+)
 from revar.campaigns.export import dataset_of
-from revar.campaigns.fold import CampaignState
-from revar.campaigns.snapshots import restored, snapshot_due, snapshot_of
-from revar.campaigns.status import Status, status_of
-from revar.campaigns.storage import Storage, open_storage
-from revar.campaigns.storage.interface import Entry
-from revar.campaigns.verdicts import (
+from revar.campaigns.rules import (
     BudgetReservedError,
     BudgetSpentError,
     CampaignError,
     UnknownCampaignError,
     Verdict,
+    fold,
 )
+from revar.campaigns.snapshots import restore, snapshot_due, snapshot_of
+from revar.campaigns.state import CampaignState
+from revar.campaigns.status import Status, status_of
+from revar.campaigns.storage import Storage, open_storage
+from revar.campaigns.storage.interface import Entry
 from revar.estimators.estimator import Estimate
 from revar.model.trajectory import Dataset
 from revar.strategies.strategy import Strategy
 
 PAGE = 5_000  # events read at a time
 
-Seen = TypeVar("Seen")
+Read = TypeVar("Read")
 
 
 class Campaign:
     """One campaign of a storage, seen from one process. May be used from any thread.
 
-    Every call reads what others have added to the log, appends what it asks for, and answers by
-    what the log says then: nothing is decided outside the log.
+    Every call reads what others have added to the log, appends what it asks for, and answers with
+    what the log says then. Nothing is decided outside the log.
     """
 
     def __init__(self, storage: Storage, entry: Entry) -> None:
@@ -56,7 +69,7 @@ class Campaign:
         self.created = entry.created
         self.definition = msgspec.json.decode(entry.definition, type=Definition)
         self._lock = threading.RLock()
-        self._state = restored(self.definition, storage.load_snapshot(entry.id))
+        self._state = restore(self.definition, storage.load_snapshot(entry.id))
         self._snapshot_position = self._state.position
         self.refresh()
 
@@ -82,7 +95,7 @@ class Campaign:
         probabilities, and `actions` says how many there are. An episode that is silent for
         `lease` seconds gives its place in the budget to another one.
         """
-        definition = defined(
+        definition = define(
             policy=policy,
             actions=actions,
             horizon=horizon,
@@ -94,47 +107,41 @@ class Campaign:
         )
         store = open_storage(storage)
         body = msgspec.json.encode(definition)
-        return cls(store, store.create(uuid.uuid4().hex, checked_name(name), body))
+        return cls(store, store.create(uuid.uuid4().hex, check_name(name), body))
 
     @classmethod
     def open(cls, storage: Storage | str, name: str) -> "Campaign":
         """The campaign of that name, as it stands."""
         store = open_storage(storage, create=False)
-        entry = store.find(checked_name(name))
+        entry = store.find(check_name(name))
         if entry is None:
             raise UnknownCampaignError(name)
         return cls(store, entry)
 
     @classmethod
     def copy_of(cls, source: "Campaign", storage: Storage | str, name: str) -> "Campaign":
-        """An empty campaign of the same question and id in another storage, to be merged into."""
+        """An empty copy in another storage, with the same question and id, to merge into."""
         store = open_storage(storage)
         body = msgspec.json.encode(source.definition)
-        return cls(store, store.create(source.id, checked_name(name), body))
+        return cls(store, store.create(source.id, check_name(name), body))
 
     # -- collecting ------------------------------------------------------------------------
 
-    def start_episode(self, episode_id: str | None = None) -> Episode:
+    def start_episode(self, episode_id: str | None = None) -> "CampaignEpisode":
         """Reserve a place in the budget.
 
-        Raises `BudgetSpentError` where nothing is left to do, and `BudgetReservedError` where all
-        that is left is with other workers. The same id again gives the same episode.
+        Raises `BudgetSpentError` where nothing is left to do, and `BudgetReservedError` where
+        other workers hold all that is left. The same id again gives the same episode.
         """
-        chosen = new_episode_id() if episode_id is None else checked_episode_id(episode_id)
-        return Episode(self, self.definition, self.ask(Start(chosen)))
+        chosen = new_episode_id() if episode_id is None else check_episode_id(episode_id)
+        return CampaignEpisode(self, self.ask(Started(chosen)))
 
-    def episode(self, episode_id: str) -> Episode:
+    def episode(self, episode_id: str) -> "CampaignEpisode":
         """An episode that was started before, here or elsewhere."""
-        with self._lock:
-            self.refresh()
-            record = self._state.ledger.episodes.get(episode_id)
-            if record is None:
-                raise CampaignError("unknown-episode", f"there is no episode {episode_id!r}")
-            reply = EpisodeReply(record.id, record.number, record.steps, record.over, True)
-            return Episode(self, self.definition, reply)
+        return CampaignEpisode(self, self.find_episode(episode_id))
 
-    def episodes(self, poll: float = 1.0) -> Iterator[Episode]:
-        """Episodes until the budget is spent; waits while all that is left is with others."""
+    def episodes(self, poll: float = 1.0) -> Iterator["CampaignEpisode"]:
+        """Episodes until the budget is spent; waits while other workers hold all that is left."""
         while True:
             try:
                 yield self.start_episode()
@@ -143,9 +150,9 @@ class Campaign:
             except BudgetReservedError as error:
                 time.sleep(min(poll, error.retry_after + 0.001))
 
-    def finish(self) -> None:
-        """Close the campaign: no more episodes are started; open ones may still report."""
-        self._execute_one(Close())
+    def close(self) -> None:
+        """Start no more episodes; open ones may still act and report."""
+        self.ask(Closed())
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -153,16 +160,29 @@ class Campaign:
         """The target policy's value from every complete step so far."""
         with self._lock:
             self.refresh()
-            return self._state.learner.collection.estimate(confidence)
+            return self._state.collection.estimate(confidence)
 
     def status(self) -> Status:
         """Budget, leases, pace and estimate."""
+        return self.read(lambda state, now: status_of(self.name, self.id, state, now))
+
+    def find_episode(self, episode_id: str) -> EpisodeReply:
+        """Where an episode stands."""
         with self._lock:
             self.refresh()
-            return status_of(self.name, self.id, self._state, self.storage.now())
+            record = self._state.records.get(episode_id)
+            if record is None:
+                raise CampaignError("unknown-episode", f"there is no episode {episode_id!r}")
+            return EpisodeReply(record.id, record.number, record.steps, record.over, True)
+
+    def read(self, reader: Callable[[CampaignState, float], Read]) -> Read:
+        """Call `reader` with the state and the time. Nothing changes the state meanwhile."""
+        with self._lock:
+            self._read_on(None)
+            return reader(self._state, self.storage.now())
 
     def dataset(self, *, partial: bool = False) -> Dataset:
-        """The complete episodes; with `partial` also complete steps of episodes that are not."""
+        """The complete episodes; with `partial` also the complete steps of the others."""
         return dataset_of(self.definition, self.events(), partial=partial)
 
     def events(self) -> Iterator[tuple[float, Event]]:
@@ -170,21 +190,30 @@ class Campaign:
         after = 0
         while page := self.storage.read(self.id, after, PAGE):
             for stored in page:
-                yield stored.time, decoded(stored.body)
+                yield stored.time, decode_event(stored.body)
             after = page[-1].position
 
     # -- the log ---------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Fold what has been added to the log since the last look."""
+        """Fold what others have added to the log."""
         with self._lock:
             self._read_on(None)
 
-    def ask(self, command: Command) -> EpisodeReply:
-        """Carry out a command about an episode."""
-        reply = self._execute_one(command)
-        if not isinstance(reply, EpisodeReply):
-            raise AssertionError(f"{command} was answered by {reply!r}")
+    @overload
+    def ask(self, command: Act) -> ActionReply: ...
+
+    @overload
+    def ask(self, command: Started | Rewarded | Finished | Released) -> EpisodeReply: ...
+
+    @overload
+    def ask(self, command: Closed) -> None: ...
+
+    def ask(self, command: Command) -> Reply:
+        """Carry out one command; an error is raised."""
+        reply = self.execute([command])[0]
+        if isinstance(reply, CampaignError):
+            raise reply
         return reply
 
     def execute(self, commands: Sequence[Command]) -> list[Reply]:
@@ -195,26 +224,25 @@ class Campaign:
             carried: dict[int, int] = {}  # place of an event -> of the command it carries out
             replies: list[Reply] = [None] * len(commands)
             for place, command in enumerate(commands):
-                needed, verdict = proposed(self._state, command, self.storage.now)
+                needed, verdict = propose(self._state, command, self.storage.now)
                 events += needed
                 if needed:
                     carried[len(events) - 1] = place
                 else:
-                    replies[place] = replied(self._state, command, verdict, self.storage.now)
+                    replies[place] = answer(self._state, command, verdict, self.storage.now)
 
-            def answer(number: int, verdict: Verdict) -> None:
-                """At once: an event further on may end what this one asked about."""
+            def reply(number: int, verdict: Verdict) -> None:
+                """Answer at once: a later event may end the episode that was asked about."""
                 if number in carried:
-                    command = commands[carried[number]]
-                    reply = replied(self._state, command, verdict, self.storage.now)
-                    replies[carried[number]] = reply
+                    place = carried[number]
+                    replies[place] = answer(self._state, commands[place], verdict, self.storage.now)
 
             if events:
-                self._append(events, answer)
+                self._append(events, reply)
             return replies
 
     def add(self, events: Sequence[Event]) -> list[Verdict]:
-        """Append events as they are; what became of each."""
+        """Append events as they are; the verdict on each."""
         with self._lock:
             self._read_on(None)
             verdicts: list[Verdict] = []
@@ -222,26 +250,14 @@ class Campaign:
                 self._append(events, lambda _, verdict: verdicts.append(verdict))
             return verdicts
 
-    def look(self, reader: Callable[[CampaignState, float], Seen]) -> Seen:
-        """What `reader` makes of the state as it is now; nobody else changes it meanwhile."""
-        with self._lock:
-            self._read_on(None)
-            return reader(self._state, self.storage.now())
-
-    def _execute_one(self, command: Command) -> Reply:
-        reply = self.execute([command])[0]
-        if isinstance(reply, CampaignError):
-            raise reply
-        return reply
-
     def _append(self, events: Sequence[Event], judged: Callable[[int, Verdict], None]) -> None:
-        """Append the events and fold the log up to them; `judged` hears what became of each."""
-        added = self.storage.append(self.id, [encoded(event) for event in events])
+        """Append the events and fold the log up to them; `judged` is called with each verdict."""
+        added = self.storage.append(self.id, [encode_event(event) for event in events])
         first = added.position - len(events) + 1
         if self._state.position < first - 1:
             self._read_on(first - 1)  # others were quicker
         for number, event in enumerate(events):
-            judged(number, self._state.apply(first + number, added.time, event))
+            judged(number, fold(self._state, first + number, added.time, event))
         self._keep_snapshot()
 
     def _read_on(self, until: int | None) -> None:
@@ -250,7 +266,7 @@ class Campaign:
             limit = PAGE if until is None else min(PAGE, until - self._state.position)
             page = self.storage.read(self.id, self._state.position, limit)
             for stored in page:
-                self._state.apply(stored.position, stored.time, decoded(stored.body))
+                fold(self._state, stored.position, stored.time, decode_event(stored.body))
             if len(page) < limit:
                 return
             self._keep_snapshot()
@@ -259,3 +275,48 @@ class Campaign:
         if snapshot_due(self._state.position, self._snapshot_position):
             self.storage.save_snapshot(self.id, snapshot_of(self._state))
             self._snapshot_position = self._state.position
+
+
+class CampaignEpisode:
+    """An episode in the hands of a caller, who asks for actions and reports what they led to.
+
+    A call that failed on its way, without an answer, may simply be made again: nothing counts
+    twice, and the same step gets the same action.
+    """
+
+    def __init__(self, campaign: Campaign, reply: EpisodeReply) -> None:
+        self._campaign = campaign
+        self.id = reply.episode
+        self.number = reply.number
+        self.steps = reply.steps  # complete ones
+        self.over = reply.over
+        self.propensity: float | None = None  # of the last action, where it was drawn
+
+    def act(self, state: Any, probabilities: Any = None) -> int:
+        """The action to take in `state`, any value that JSON can represent.
+
+        `probabilities` are the target policy's in this state, where the campaign has no table.
+        """
+        definition = self._campaign.definition
+        command = ask_action(definition, self.id, self.steps, state, probabilities)
+        reply = self._campaign.ask(command)
+        self.propensity = reply.propensity
+        return reply.action
+
+    def reward(self, reward: float, next_state: Any) -> None:
+        """The last action gave `reward` and led to `next_state`, None where the episode ended."""
+        self._follow(self._campaign.ask(tell_reward(self.id, self.steps, reward, next_state)))
+
+    def finish(self) -> None:
+        """Nothing more will come: it is over, and has used its place in the budget.
+
+        Not needed after the episode's end or its last step; it does no harm there.
+        """
+        self._follow(self._campaign.ask(Finished(self.id)))
+
+    def abandon(self) -> None:
+        """Give the place in the budget back at once; complete steps count."""
+        self._follow(self._campaign.ask(Released(self.id, "abandoned")))
+
+    def _follow(self, reply: EpisodeReply) -> None:
+        self.steps, self.over = reply.steps, reply.over

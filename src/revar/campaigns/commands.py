@@ -1,24 +1,45 @@
-"""What a caller can ask of a campaign, checked, and what it gets back."""
+"""What a caller can ask of a campaign, the event that carries it out, and the reply.
+
+Most of what is asked for is an event already: started, rewarded, finished, released, closed.
+An `Act` becomes one when the strategy has chosen an action.
+"""
 
 import re
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import isnan
 from typing import Any, TypeAlias
 
-from revar.campaigns.definition import Definition
-from revar.campaigns.values import canonical
+import msgspec
+
+from revar.campaigns.definition import Definition, check_size
+from revar.campaigns.events import (
+    Acted,
+    Closed,
+    Event,
+    Finished,
+    Released,
+    Rewarded,
+    Started,
+    encode_state,
+)
+from revar.campaigns.rules import (
+    TAKEN,
+    BudgetReservedError,
+    BudgetSpentError,
+    CampaignError,
+    Effect,
+    Verdict,
+    judge,
+    refuse,
+)
+from revar.campaigns.state import CampaignState
 from revar.collection.states import checked_row
 from revar.errors import InputError
 from revar.model.validation import checked_reward
 
 EPISODE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
-
-@dataclass(frozen=True)
-class Start:
-    """Begin an episode, or find the one of that id begun before."""
-
-    episode: str
 
 
 @dataclass(frozen=True)
@@ -31,49 +52,31 @@ class Act:
     probabilities: tuple[float, ...] | None = None
 
 
-@dataclass(frozen=True)
-class Reward:
-    """Report what the action of a step led to; without a next state the episode ended."""
-
-    episode: str
-    step: int
-    reward: float
-    next_state: bytes | None
+Command: TypeAlias = Started | Act | Rewarded | Finished | Released | Closed
 
 
-@dataclass(frozen=True)
-class Finish:
-    """End an episode where it is."""
-
-    episode: str
-
-
-@dataclass(frozen=True)
-class Abandon:
-    """Give an episode's place back."""
-
-    episode: str
-
-
-@dataclass(frozen=True)
-class Close:
-    """Start no more episodes."""
-
-
-Command: TypeAlias = Start | Act | Reward | Finish | Abandon | Close
-
-
-@dataclass(frozen=True)
-class EpisodeReply:
-    """Where the episode stands after the command."""
+class EpisodeReply(msgspec.Struct, frozen=True):
+    """Where an episode stands. `steps` counts complete ones: it is the number of the next."""
 
     episode: str
     number: int
     steps: int
     over: bool
     repeated: bool
-    action: int | None = None  # of an Act
-    propensity: float | None = None
+
+
+class ActionReply(msgspec.Struct, frozen=True):
+    """The action to take; `propensity` is null where it was not drawn at random."""
+
+    episode: str
+    step: int
+    action: int
+    propensity: float | None
+    repeated: bool
+
+
+Reply: TypeAlias = EpisodeReply | ActionReply | CampaignError | None
+Clock: TypeAlias = Callable[[], float]
 
 
 def new_episode_id() -> str:
@@ -81,7 +84,7 @@ def new_episode_id() -> str:
     return uuid.uuid4().hex
 
 
-def checked_episode_id(episode_id: Any) -> str:
+def check_episode_id(episode_id: Any) -> str:
     """An id that a caller may choose; it is part of addresses."""
     if not isinstance(episode_id, str) or EPISODE_ID.fullmatch(episode_id) is None:
         raise InputError(
@@ -91,8 +94,10 @@ def checked_episode_id(episode_id: Any) -> str:
     return episode_id
 
 
-def act(definition: Definition, episode: str, step: int, state: Any, probabilities: Any) -> Act:
-    """The command to choose an action."""
+def ask_action(
+    definition: Definition, episode: str, step: int, state: Any, probabilities: Any
+) -> Act:
+    """The command to choose an action, checked."""
     target = None
     if definition.policy is None:
         if probabilities is None:
@@ -106,11 +111,86 @@ def act(definition: Definition, episode: str, step: int, state: Any, probabiliti
         target = tuple(row.tolist())
     elif probabilities is not None:
         raise InputError("this campaign has a policy table: act takes no probabilities")
-    return Act(episode, step, canonical(state), target)
+    return Act(episode, step, encode_state(state), target)
 
 
-def reward(episode: str, step: int, amount: Any, next_state: Any) -> Reward:
-    """The command to report an outcome."""
-    number = checked_reward(float(amount), "the reward is")
-    following = None if next_state is None else canonical(next_state, "next_state")
-    return Reward(episode, step, number, following)
+def tell_reward(episode: str, step: int, reward: Any, next_state: Any) -> Rewarded:
+    """The report of an outcome, checked; without a next state the episode ended."""
+    amount = checked_reward(float(reward), "the reward is")
+    following = b"null" if next_state is None else encode_state(next_state, "next_state")
+    return Rewarded(episode, step, amount, msgspec.Raw(following))
+
+
+def propose(state: CampaignState, command: Command, now: Clock) -> tuple[list[Event], Verdict]:
+    """The events that would carry the command out, and the verdict on it as things stand.
+
+    There are events only where the command would take effect. The state does not change.
+    """
+    event = _event(command) if isinstance(command, Act) else command
+    verdict = judge(state, event, 0.0)  # only leases that ran out depend on the time
+    if verdict.code == "budget-reserved":
+        run_out = [Released(record.id) for record in state.overdue(now())]
+        return ([*run_out, event], TAKEN) if run_out else ([], verdict)
+    if verdict.effect is not Effect.TAKEN:
+        return [], verdict
+    if isinstance(command, Act):
+        try:
+            event = _decide(state, command)
+        except InputError as error:
+            return [], refuse("invalid", str(error))
+    return [event], verdict
+
+
+def answer(state: CampaignState, command: Command, verdict: Verdict, now: Clock) -> Reply:
+    """What the caller is told, after the events have been folded."""
+    if verdict.effect is Effect.REFUSED:
+        return _error(state, verdict, now)
+    if isinstance(command, Closed):
+        return None
+    record = state.records[command.episode]
+    repeated = verdict.effect is Effect.REPEATED
+    if not isinstance(command, Act):
+        return EpisodeReply(record.id, record.number, record.steps, record.over, repeated)
+    decision = record.decision(command.step)
+    if decision is None:
+        raise AssertionError(f"step {command.step} of episode {record.id} is not known")
+    _, action, propensity = decision
+    return ActionReply(record.id, command.step, action, _known(propensity), repeated)
+
+
+def _event(command: Act, action: int = 0, propensity: float | None = None, draws: int = 0) -> Acted:
+    sent = command.probabilities
+    return Acted(
+        command.episode,
+        command.step,
+        msgspec.Raw(command.state),
+        action,
+        propensity,
+        draws,
+        None if sent is None else list(sent),
+    )
+
+
+def _decide(state: CampaignState, command: Act) -> Acted:
+    definition, states = state.definition, state.collection.states
+    check_size(definition.horizon, definition.actions, len(states) + (command.state not in states))
+    episode = state.records[command.episode].episode
+    if episode is None:
+        raise AssertionError(f"episode {command.episode} is over")
+    target = command.probabilities or state.policy[command.state]
+    action, propensity, draws = episode.choose(command.state, target)
+    return _event(command, action, _known(propensity), draws)
+
+
+def _known(propensity: float) -> float | None:
+    return None if isnan(propensity) else propensity
+
+
+def _error(state: CampaignState, verdict: Verdict, now: Clock) -> CampaignError:
+    if verdict.code == "budget-spent":
+        return BudgetSpentError(verdict.code, verdict.reason)
+    if verdict.code == "budget-reserved":
+        ends = [record.seen + state.definition.lease for record in state.leases.values()]
+        wait = min(ends) - now() if ends else 0.0
+        return BudgetReservedError(verdict.code, verdict.reason, max(0.0, wait))
+    return CampaignError(verdict.code, verdict.reason)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from revar.campaigns.values import canonical
+from revar.campaigns.events import encode_state
 from revar.collection import Collection
 from revar.collection.states import checked_row
 from revar.errors import InputError
@@ -52,12 +52,12 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy: list[PolicyRow] | None = None
 
     def question(self) -> tuple[object, ...]:
-        """What must agree for two campaigns to be about the same value."""
+        """What two campaigns must have in common to be about the same value."""
         rows = sorted((bytes(row.state), tuple(row.probabilities)) for row in self.policy or ())
         return self.horizon, self.discount, self.actions, self.policy is None, rows
 
 
-def checked_name(name: Any) -> str:
+def check_name(name: Any) -> str:
     """A campaign's name: it is part of addresses and of file names."""
     if not isinstance(name, str) or NAME.fullmatch(name) is None:
         raise InputError(
@@ -67,7 +67,7 @@ def checked_name(name: Any) -> str:
     return name
 
 
-def defined(
+def define(
     *,
     policy: Any = None,
     actions: int | None = None,
@@ -87,7 +87,7 @@ def defined(
         actions = width
     if actions is None:
         raise InputError("without a policy table the number of actions must be given")
-    chosen = strategy_of(strategy)
+    chosen = make_strategy(strategy)
     if seed is None:
         seed = secrets.randbelow(LARGEST_SEED)
     _check_range("seed", seed, 0, LARGEST_SEED)
@@ -102,12 +102,12 @@ def defined(
         discount=float(discount),
         episodes=int(episodes),
         actions=int(actions),
-        strategy=strategy_record(chosen),
+        strategy=record_strategy(chosen),
         seed=int(seed),
         lease=float(lease),
         policy=rows,
     )
-    collection_of(definition)  # refuses what a collection cannot be made of
+    new_collection(definition)  # refuses what a collection cannot be made of
     return definition
 
 
@@ -120,10 +120,10 @@ def check_size(horizon: int, actions: int, states: int) -> None:
         )
 
 
-def collection_of(definition: Definition) -> Collection:
+def new_collection(definition: Definition) -> Collection:
     """An empty collection of this definition; the policy is told state by state, as they appear."""
     return Collection(
-        strategy_of(definition.strategy),
+        make_strategy(definition.strategy),
         horizon=definition.horizon,
         discount=definition.discount,
         episodes=definition.episodes,
@@ -133,7 +133,7 @@ def collection_of(definition: Definition) -> Collection:
     )
 
 
-def strategy_of(strategy: str | Strategy | StrategyRecord) -> Strategy:
+def make_strategy(strategy: str | Strategy | StrategyRecord) -> Strategy:
     """The strategy that an id, an object or a record stands for."""
     if not isinstance(strategy, StrategyRecord):
         return find_strategy(strategy)
@@ -150,8 +150,8 @@ def strategy_of(strategy: str | Strategy | StrategyRecord) -> Strategy:
         raise InputError(f"parameters of strategy {strategy.id!r}: {error}") from None
 
 
-def strategy_record(strategy: Strategy) -> StrategyRecord:
-    """What `strategy_of` makes the strategy of again."""
+def record_strategy(strategy: Strategy) -> StrategyRecord:
+    """The record from which `make_strategy` makes the strategy again."""
     kind: Any = type(strategy)
     if not dataclasses.is_dataclass(kind) or strategy.id not in strategies.ids():
         raise InputError(
@@ -179,7 +179,7 @@ def _policy_rows(policy: Any) -> list[PolicyRow]:
         raise InputError("the policy table is empty")
     rows: dict[bytes, PolicyRow] = {}
     for state, probabilities in pairs:
-        key = canonical(state, "a state of the policy")
+        key = encode_state(state, "a state of the policy")
         if key in rows:
             raise InputError(f"the policy has state {key.decode()} twice")
         name = f"the policy of state {key.decode()}"

@@ -1,12 +1,18 @@
-"""What can happen in a campaign. The log holds these, as JSON, and nothing else.
+"""What the log of a campaign holds, as JSON: events, and states in their canonical form.
 
 An event says what somebody asks for or reports. Whether it takes effect follows from the events
-before it: see `ledger`. So the same event may stand in a log twice, and does no harm.
+before it (see `rules`), so an event that stands in the log twice does no harm.
 """
 
-from typing import Literal, TypeAlias
+from math import isfinite
+from typing import Any, Literal, TypeAlias
 
 import msgspec
+
+from revar.errors import InputError
+
+DEEPEST = 32  # levels of arrays and objects within a state
+LARGEST = 16_384  # bytes of a state in its canonical form
 
 
 class Started(msgspec.Struct, frozen=True, omit_defaults=True, tag="started"):
@@ -26,7 +32,7 @@ class Acted(msgspec.Struct, frozen=True, omit_defaults=True, tag="acted"):
     propensity: float | None = None
     draws: int = 0
     probabilities: list[float] | None = None
-    merged: bool = False  # reported by another campaign: it needs no place in the budget
+    merged: bool = False  # it came from another campaign, and needs no place in the budget
 
 
 class Rewarded(msgspec.Struct, frozen=True, omit_defaults=True, tag="rewarded"):
@@ -51,13 +57,13 @@ class Finished(msgspec.Struct, frozen=True, omit_defaults=True, tag="finished"):
 
 
 class Released(msgspec.Struct, frozen=True, omit_defaults=True, tag="released"):
-    """An episode gives its place back: its lease ran out, or its worker gave up."""
+    """An episode gives its place back: its lease ran out, or its caller gave up."""
 
     episode: str
     reason: Literal["expired", "abandoned"] = "expired"
 
 
-class Joined(msgspec.Struct, frozen=True, omit_defaults=True, tag="joined"):
+class Merged(msgspec.Struct, frozen=True, omit_defaults=True, tag="joined"):
     """Another campaign about the same question was merged into this one, with its budget."""
 
     campaign: str
@@ -68,17 +74,67 @@ class Closed(msgspec.Struct, frozen=True, omit_defaults=True, tag="closed"):
     """No more episodes are to be started."""
 
 
-Event: TypeAlias = Started | Acted | Rewarded | Finished | Released | Joined | Closed
+Event: TypeAlias = Started | Acted | Rewarded | Finished | Released | Merged | Closed
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
-def encoded(event: Event) -> bytes:
+def encode_event(event: Event) -> bytes:
     """The event as it stands in a log."""
     return _ENCODER.encode(event)
 
 
-def decoded(body: bytes) -> Event:
+def decode_event(body: bytes) -> Event:
     """The event that stands in a log."""
     return _DECODER.decode(body)
+
+
+def encode_state(value: Any, name: str = "state") -> bytes:
+    """The value as JSON bytes: keys sorted, 1.0 written as 1, tuples as arrays, no spaces.
+
+    Two states are the same state if and only if these bytes are equal.
+    """
+    if value is None:
+        raise InputError(f"{name} is null, which stands for the end of the episode")
+    plain = _plain(value, name, 0)
+    try:
+        text = msgspec.json.encode(plain, order="sorted")
+    except UnicodeEncodeError:
+        raise InputError(f"{name} holds text that is not valid unicode") from None
+    except ValueError:  # Python writes no whole number of more than some thousand digits
+        raise InputError(f"{name} holds a whole number of too many digits") from None
+    if len(text) > LARGEST:
+        raise InputError(
+            f"{name} takes {len(text):,} bytes as JSON; at most {LARGEST:,} are allowed"
+        )
+    return text
+
+
+def decode_state(text: bytes) -> Any:
+    """The value that `encode_state` wrote."""
+    return msgspec.json.decode(text)
+
+
+def _plain(value: Any, name: str, depth: int) -> Any:
+    """The value in dictionaries, lists, texts and numbers of one form."""
+    if depth > DEEPEST:
+        raise InputError(f"{name} is nested deeper than {DEEPEST} levels")
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise InputError(f"{name} holds the number {value}; JSON has finite numbers only")
+        return int(value) if value == int(value) else float(value)
+    if isinstance(value, dict):
+        wrong = next((key for key in value if not isinstance(key, str)), None)
+        if wrong is not None:
+            raise InputError(f"{name} has the key {wrong!r}; keys of a JSON object are texts")
+        return {key: _plain(item, name, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, name, depth + 1) for item in value]
+    if hasattr(value, "tolist"):  # numbers and arrays of NumPy
+        return _plain(value.tolist(), name, depth)
+    raise InputError(f"{name} holds {type(value).__name__}, which JSON cannot represent")

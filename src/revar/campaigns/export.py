@@ -9,11 +9,8 @@ from typing import Any
 import msgspec
 
 from revar.campaigns.definition import Definition
-from revar.campaigns.events import Event, Rewarded
-from revar.campaigns.ledger import Ledger
-from revar.campaigns.rules import apply
-from revar.campaigns.values import parsed
-from revar.campaigns.verdicts import Effect
+from revar.campaigns.events import Acted, Event, Rewarded, decode_state
+from revar.campaigns.rules import events_in_effect
 from revar.model.trajectory import ENDED, Dataset, Trajectory
 
 FORMATS = ("jsonl", "csv")
@@ -33,8 +30,8 @@ class Step:
 
 
 @dataclass
-class Told:
-    """An episode as it was reported."""
+class ExportedEpisode:
+    """An episode with its complete steps."""
 
     id: str
     number: int
@@ -42,33 +39,32 @@ class Told:
     steps: list[Step] = field(default_factory=list)
 
 
-def episodes_of(definition: Definition, events: Iterable[tuple[float, Event]]) -> list[Told]:
+def episodes_of(
+    definition: Definition, events: Iterable[tuple[float, Event]]
+) -> list[ExportedEpisode]:
     """Every episode with complete steps, by number; events without effect are left out."""
-    ledger = Ledger(definition)
-    told: dict[str, Told] = {}
-    for time, event in events:
-        waiting = None
-        if isinstance(event, Rewarded) and event.episode in ledger.episodes:
-            waiting = ledger.episodes[event.episode].waiting
-        if apply(ledger, event, time).effect is not Effect.TAKEN or not isinstance(event, Rewarded):
-            continue
-        if waiting is None:
-            raise AssertionError(f"a reward of episode {event.episode} without an action")
-        record = ledger.episodes[event.episode]
-        episode = told.setdefault(record.id, Told(record.id, record.number))
-        episode.steps.append(
-            Step(
-                event.step,
-                waiting.state,
-                waiting.action,
-                waiting.propensity,
-                event.reward,
-                event.following,
-                time,
+    waiting: dict[str, Acted] = {}
+    episodes: dict[str, ExportedEpisode] = {}
+    for time, event, state in events_in_effect(definition, events):
+        if isinstance(event, Acted):
+            waiting[event.episode] = event
+        elif isinstance(event, Rewarded):
+            acted = waiting.pop(event.episode)
+            number = state.records[event.episode].number
+            episode = episodes.setdefault(event.episode, ExportedEpisode(event.episode, number))
+            episode.steps.append(
+                Step(
+                    event.step,
+                    bytes(acted.state),
+                    acted.action,
+                    acted.propensity,
+                    event.reward,
+                    event.following,
+                    time,
+                )
             )
-        )
-        episode.complete = record.ended or record.steps == definition.horizon
-    return sorted(told.values(), key=lambda episode: episode.number)
+            episode.complete = event.following is None or event.step + 1 == definition.horizon
+    return sorted(episodes.values(), key=lambda episode: episode.number)
 
 
 def dataset_of(
@@ -100,13 +96,13 @@ def dataset_of(
 
 def label(state: bytes) -> Hashable:
     """A state as Python sees it: arrays as tuples, objects as their JSON text."""
-    value = parsed(state)
+    value = decode_state(state)
     if isinstance(value, dict):
         return state.decode()
-    return _frozen(value)
+    return _freeze(value)
 
 
-def exported(
+def export_text(
     definition: Definition, events: Iterable[tuple[float, Event]], form: str
 ) -> Iterator[str]:
     """The complete steps as text, piece by piece: one episode a line, or one step a row."""
@@ -114,7 +110,7 @@ def exported(
     return _json_lines(episodes) if form == "jsonl" else _rows(episodes)
 
 
-def _json_lines(episodes: list[Told]) -> Iterator[str]:
+def _json_lines(episodes: list[ExportedEpisode]) -> Iterator[str]:
     for episode in episodes:
         record = {
             "episode": episode.id,
@@ -149,7 +145,7 @@ COLUMNS = (
 )
 
 
-def _rows(episodes: list[Told]) -> Iterator[str]:
+def _rows(episodes: list[ExportedEpisode]) -> Iterator[str]:
     yield _csv_line(COLUMNS)
     for episode in episodes:
         for step in episode.steps:
@@ -175,9 +171,9 @@ def _csv_line(values: tuple[Any, ...]) -> str:
     return buffer.getvalue()
 
 
-def _frozen(value: Any) -> Hashable:
+def _freeze(value: Any) -> Hashable:
     if isinstance(value, list):
-        return tuple(_frozen(item) for item in value)
+        return tuple(_freeze(item) for item in value)
     if isinstance(value, dict):
         return msgspec.json.encode(value, order="sorted").decode()
     hashable: Hashable = value

@@ -5,24 +5,23 @@ from dataclasses import dataclass
 import msgspec
 
 from revar.campaigns.campaign import Campaign
-from revar.campaigns.events import Acted, Event, Finished, Joined, Rewarded, Started
-from revar.campaigns.ledger import Ledger
-from revar.campaigns.rules import apply, judge
-from revar.campaigns.verdicts import Effect
+from revar.campaigns.events import Acted, Event, Finished, Merged, Rewarded, Started
+from revar.campaigns.rules import Effect, events_in_effect, judge
+from revar.campaigns.state import CampaignState
 from revar.errors import InputError
 
 PIECE = 1_000  # events appended at a time
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergeResult:
     """What merging changed."""
 
     episodes: int  # new ones
     events: int  # that took effect
 
 
-def merge(target: Campaign, source: Campaign) -> Merged:
+def merge(target: Campaign, source: Campaign) -> MergeResult:
     """Add to `target` what `source` knows and `target` does not; `source` is not changed.
 
     Episodes are told apart by their ids, so that merging twice changes nothing the second time.
@@ -35,35 +34,33 @@ def merge(target: Campaign, source: Campaign) -> Merged:
         )
     events: list[Event] = []
     if target.id != source.id:
-        events.append(Joined(source.id, source.definition.episodes))
-    ledger = Ledger(source.definition)
-    for time, event in source.events():
-        if apply(ledger, event, time).effect is Effect.TAKEN:
-            events += _carried(event, target, source)
-    before = len(target.look(lambda state, _: state.ledger.episodes))
-    events = target.look(lambda state, now: [e for e in events if _is_news(state.ledger, e, now)])
+        events.append(Merged(source.id, source.definition.episodes))
+    for _, event, _ in events_in_effect(source.definition, source.events()):
+        events += _translate(event, target, source)
+    before = target.read(lambda state, _: len(state.records))
+    events = target.read(lambda state, now: [e for e in events if _is_news(state, e, now)])
     taken = 0
     for first in range(0, len(events), PIECE):
         verdicts = target.add(events[first : first + PIECE])
         taken += sum(verdict.effect is Effect.TAKEN for verdict in verdicts)
-    after = len(target.look(lambda state, _: state.ledger.episodes))
-    return Merged(after - before, taken)
+    after = target.read(lambda state, _: len(state.records))
+    return MergeResult(after - before, taken)
 
 
-def _carried(event: Event, target: Campaign, source: Campaign) -> list[Event]:
-    """What another campaign needs to be told of an event: results, not who holds a place."""
+def _translate(event: Event, target: Campaign, source: Campaign) -> list[Event]:
+    """The event as another campaign needs it: results count, leases do not."""
     if isinstance(event, Started):
         return [Started(event.episode, merged=True)]
     if isinstance(event, Acted):
         return [msgspec.structs.replace(event, merged=True)]
     if isinstance(event, Rewarded | Finished):
         return [event]
-    if isinstance(event, Joined) and event.campaign not in (target.id, source.id):
+    if isinstance(event, Merged) and event.campaign not in (target.id, source.id):
         return [event]
     return []
 
 
-def _is_news(ledger: Ledger, event: Event, now: float) -> bool:
-    """Whether the event might still take effect; one that is known already never will again."""
-    verdict = judge(ledger, event, now)
+def _is_news(state: CampaignState, event: Event, now: float) -> bool:
+    """Whether the event might still take effect."""
+    verdict = judge(state, event, now)
     return verdict.effect is not Effect.REPEATED and verdict.code != "episode-over"

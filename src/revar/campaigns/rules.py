@@ -3,83 +3,171 @@
 docs/campaigns.md states the same rules for people.
 """
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
+import msgspec
+
+from revar.campaigns.definition import Definition, StrategyRecord
 from revar.campaigns.events import (
     Acted,
     Closed,
     Event,
-    Finished,
-    Joined,
+    Merged,
     Released,
     Rewarded,
     Started,
 )
-from revar.campaigns.ledger import EpisodeRecord, Ledger
-from revar.campaigns.verdicts import REPEATED, TAKEN, Effect, Verdict, refused
+from revar.campaigns.state import CampaignState, EpisodeRecord
+from revar.errors import RefusedError
 from revar.model.validation import SUM_TOLERANCE
 
 
-def apply(ledger: Ledger, event: Event, time: float) -> Verdict:
-    """Let the event take effect if the rules allow it."""
-    verdict = judge(ledger, event, time)
+class Effect(Enum):
+    """What an event does."""
+
+    TAKEN = "taken"
+    REPEATED = "repeated"  # it had taken effect before
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An effect; a refusal says why, by a code for programs and a sentence for people."""
+
+    effect: Effect
+    code: str = ""
+    reason: str = ""
+
+
+TAKEN = Verdict(Effect.TAKEN)
+REPEATED = Verdict(Effect.REPEATED)
+
+
+def refuse(code: str, reason: str) -> Verdict:
+    """The event changes nothing."""
+    return Verdict(Effect.REFUSED, code, reason)
+
+
+class CampaignError(RefusedError):
+    """A campaign does not do what was asked; `code` says why."""
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class UnknownCampaignError(CampaignError):
+    """There is no campaign of that name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("unknown-campaign", f"there is no campaign {name!r}")
+
+
+class BudgetSpentError(CampaignError):
+    """Every episode is finished, or the campaign was closed: there is nothing left to do."""
+
+
+class BudgetReservedError(CampaignError):
+    """Other workers hold every episode that is left; one may come free after `retry_after`."""
+
+    def __init__(self, code: str, reason: str, retry_after: float) -> None:
+        super().__init__(code, reason)
+        self.retry_after = retry_after
+
+
+def fold(state: CampaignState, position: int, time: float, event: Event) -> Verdict:
+    """Apply the next event of the log to the state."""
+    if position != state.position + 1:
+        raise AssertionError(f"event {position} follows on event {state.position}")
+    state.position = position
+    verdict = judge(state, event, time)
     if verdict.effect is Effect.TAKEN:
-        ledger.take(event, time)
+        state.take(event, time)
     return verdict
 
 
-def judge(ledger: Ledger, event: Event, time: float) -> Verdict:
-    """What `apply` would say; nothing changes."""
-    if isinstance(event, Started | Closed | Joined):
-        return _ABOUT_CAMPAIGN[type(event)](ledger, event)
-    record = ledger.episodes.get(event.episode)
+def events_in_effect(
+    definition: Definition, events: Iterable[tuple[float, Event]]
+) -> Iterator[tuple[float, Event, CampaignState]]:
+    """The events of a log that took effect: the time, the event, and the state after it.
+
+    That does not depend on the strategy, so the state is one of a strategy that costs nothing.
+    """
+    strategy = StrategyRecord("on-policy")
+    state = CampaignState(msgspec.structs.replace(definition, strategy=strategy))
+    state.progress.next_point = sys.maxsize  # nobody asks for its history
+    for position, (time, event) in enumerate(events, 1):
+        if fold(state, position, time, event).effect is Effect.TAKEN:
+            yield time, event, state
+
+
+def judge(state: CampaignState, event: Event, time: float) -> Verdict:
+    """What `fold` would say; nothing changes."""
+    if isinstance(event, Started | Closed | Merged):
+        return _ABOUT_CAMPAIGN[type(event)](state, event)
+    record = state.records.get(event.episode)
     if record is None:
-        return refused("unknown-episode", f"there is no episode {event.episode!r}")
+        return refuse("unknown-episode", f"there is no episode {event.episode!r}")
+    if isinstance(event, Acted):
+        return _judge_action(state, event, record)
+    if isinstance(event, Rewarded):
+        return _judge_reward(event, record)
     if isinstance(event, Released):
-        return _judge_release(ledger, event, record, time)
-    return _ABOUT_EPISODE[type(event)](ledger, event, record)
+        return _judge_release(state, event, record, time)
+    return REPEATED if record.over else TAKEN
 
 
-def _judge_start(ledger: Ledger, event: Started) -> Verdict:
-    if event.episode in ledger.episodes:
+def _judge_start(state: CampaignState, event: Started) -> Verdict:
+    if event.episode in state.records:
         return REPEATED
-    if event.merged or (ledger.free > 0 and not ledger.spent):
+    if event.merged or (state.free > 0 and not state.spent):
         return TAKEN
-    if ledger.closed:
-        return refused("budget-spent", "the campaign is closed: no more episodes are started")
-    if ledger.spent:
-        return refused("budget-spent", f"all {ledger.budget} episodes are finished")
-    return refused(
+    if state.closed:
+        return refuse("budget-spent", "the campaign is closed: no more episodes are started")
+    if state.spent:
+        return refuse("budget-spent", f"all {state.budget} episodes are finished")
+    return refuse(
         "budget-reserved",
-        f"all of the {ledger.budget - ledger.finished} episodes left are with other workers",
+        f"all of the {state.budget - state.finished} episodes left are with other workers",
     )
 
 
-def _judge_close(ledger: Ledger, event: Closed) -> Verdict:  # noqa: ARG001 - as all judges are called
-    return REPEATED if ledger.closed else TAKEN
+def _judge_close(state: CampaignState, event: Closed) -> Verdict:  # noqa: ARG001 - as judges are called
+    return REPEATED if state.closed else TAKEN
 
 
-def _judge_join(ledger: Ledger, event: Joined) -> Verdict:
-    return REPEATED if event.campaign in ledger.joined else TAKEN
+def _judge_merge(state: CampaignState, event: Merged) -> Verdict:
+    return REPEATED if event.campaign in state.merged else TAKEN
 
 
-def _judge_action(ledger: Ledger, event: Acted, record: EpisodeRecord) -> Verdict:
-    state = bytes(event.state)
-    known = ledger.known_step(record, event.step)
-    if known is not None:
-        if known.state == state:
+_ABOUT_CAMPAIGN: dict[type, Callable[[CampaignState, Any], Verdict]] = {
+    Started: _judge_start,
+    Closed: _judge_close,
+    Merged: _judge_merge,
+}
+
+
+def _judge_action(state: CampaignState, event: Acted, record: EpisodeRecord) -> Verdict:
+    key = bytes(event.state)
+    taken = record.decision(event.step)
+    if taken is not None:
+        before = state.collection.states[taken[0]]
+        if before == key:
             return REPEATED
-        return refused(
+        return refuse(
             "conflict",
             f"step {event.step} of episode {record.id!r} was taken in state "
-            f"{shown(known.state)}, not in {shown(state)}",
+            f"{_quote(before)}, not in {_quote(key)}",
         )
     return (
         _out_of_order(event, record)
-        or _elsewhere(state, record)
-        or _without_lease(ledger, event, record)
-        or _against_policy(ledger, event, state)
+        or _elsewhere(state, key, record)
+        or _without_lease(state, event, record)
+        or _against_policy(state, event, key)
         or TAKEN
     )
 
@@ -87,101 +175,88 @@ def _judge_action(ledger: Ledger, event: Acted, record: EpisodeRecord) -> Verdic
 def _out_of_order(event: Acted, record: EpisodeRecord) -> Verdict | None:
     name = f"episode {record.id!r}"
     if record.over:
-        return refused("episode-over", f"{name} is over after {record.steps} steps")
-    if record.waiting is not None:
-        return refused(
+        return refuse("episode-over", f"{name} is over after {record.steps} steps")
+    if record.waits:
+        return refuse(
             "out-of-order",
             f"{name} waits for the reward of step {record.steps}, and is asked for step "
             f"{event.step}",
         )
     if event.step != record.steps:
-        return refused("out-of-order", f"{name} is at step {record.steps}, not at {event.step}")
+        return refuse("out-of-order", f"{name} is at step {record.steps}, not at {event.step}")
     return None
 
 
-def _elsewhere(state: bytes, record: EpisodeRecord) -> Verdict | None:
-    if record.state in (None, state):
+def _elsewhere(state: CampaignState, key: bytes, record: EpisodeRecord) -> Verdict | None:
+    number = None if record.episode is None else record.episode.state
+    if number is None or state.collection.states[number] == key:
         return None
-    return refused(
+    return refuse(
         "conflict",
-        f"episode {record.id!r} is in state {shown(record.state or b'')}, and is asked to act in "
-        f"state {shown(state)}",
+        f"episode {record.id!r} is in state {_quote(state.collection.states[number])}, and is "
+        f"asked to act in state {_quote(key)}",
     )
 
 
-def _without_lease(ledger: Ledger, event: Acted, record: EpisodeRecord) -> Verdict | None:
-    may_take_one = ledger.free > 0 and not ledger.closed
-    if event.merged or record.merged or record.id in ledger.leases or may_take_one:
+def _without_lease(state: CampaignState, event: Acted, record: EpisodeRecord) -> Verdict | None:
+    may_take_one = state.free > 0 and not state.closed
+    if event.merged or record.merged or record.id in state.leases or may_take_one:
         return None
-    return refused(
+    return refuse(
         "lease-lost",
         f"the lease of episode {record.id!r} ran out and its place in the budget is gone; what it "
         f"has completed counts",
     )
 
 
-def _against_policy(ledger: Ledger, event: Acted, state: bytes) -> Verdict | None:
-    actions, sent = ledger.definition.actions, event.probabilities
-    known = ledger.policy.get(state)
+def _against_policy(state: CampaignState, event: Acted, key: bytes) -> Verdict | None:
+    actions, sent = state.definition.actions, event.probabilities
+    known = state.policy.get(key)
     refusal: Verdict | None = None
     if not 0 <= event.action < actions:
-        refusal = refused("invalid", f"action {event.action} of {actions}")
-    elif ledger.definition.policy is not None:
+        refusal = refuse("invalid", f"action {event.action} of {actions}")
+    elif state.definition.policy is not None:
         if sent is not None:
-            refusal = refused("invalid", "the target policy is a table: send no probabilities")
+            refusal = refuse("invalid", "the target policy is a table: send no probabilities")
         elif known is None:
-            refusal = refused("unknown-state", f"the target policy has no state {shown(state)}")
+            refusal = refuse("unknown-state", f"the target policy has no state {_quote(key)}")
     elif sent is None:
-        refusal = refused("invalid", "the target policy's probabilities in this state are missing")
+        refusal = refuse("invalid", "the target policy's probabilities in this state are missing")
     elif len(sent) != actions:
-        refusal = refused("invalid", f"{len(sent)} probabilities, but {actions} actions")
+        refusal = refuse("invalid", f"{len(sent)} probabilities, but {actions} actions")
     elif known is not None and max(map(_distance, sent, known)) > SUM_TOLERANCE:
-        refusal = refused(
+        refusal = refuse(
             "conflict",
-            f"the target policy had probabilities {list(known)} in state {shown(state)} before, "
+            f"the target policy had probabilities {list(known)} in state {_quote(key)} before, "
             f"and {sent} now; a policy under evaluation must not change",
         )
     return refusal
 
 
-def _judge_reward(ledger: Ledger, event: Rewarded, record: EpisodeRecord) -> Verdict:  # noqa: ARG001 - as all judges are called
+def _judge_reward(event: Rewarded, record: EpisodeRecord) -> Verdict:
     if 0 <= event.step < record.steps:
         return REPEATED
-    if record.waiting is None or event.step != record.steps:
-        return refused(
+    if not record.waits or event.step != record.steps:
+        return refuse(
             "out-of-order",
             f"episode {record.id!r} has no action of step {event.step} that waits for its reward",
         )
     return TAKEN
 
 
-def _judge_finish(ledger: Ledger, event: Finished, record: EpisodeRecord) -> Verdict:  # noqa: ARG001 - as all judges are called
-    return REPEATED if record.over else TAKEN
-
-
-def _judge_release(ledger: Ledger, event: Released, record: EpisodeRecord, time: float) -> Verdict:
-    if record.id not in ledger.leases:
+def _judge_release(
+    state: CampaignState, event: Released, record: EpisodeRecord, time: float
+) -> Verdict:
+    if record.id not in state.leases:
         return REPEATED
-    if event.reason == "expired" and time < record.seen + ledger.definition.lease:
-        return refused("leased", f"the lease of episode {record.id!r} has been renewed")
+    if event.reason == "expired" and time < record.seen + state.definition.lease:
+        return refuse("leased", f"the lease of episode {record.id!r} has been renewed")
     return TAKEN
 
 
-_ABOUT_CAMPAIGN: dict[type, Callable[[Ledger, Any], Verdict]] = {
-    Started: _judge_start,
-    Closed: _judge_close,
-    Joined: _judge_join,
-}
-_ABOUT_EPISODE: dict[type, Callable[[Ledger, Any, EpisodeRecord], Verdict]] = {
-    Acted: _judge_action,
-    Rewarded: _judge_reward,
-    Finished: _judge_finish,
-}
-
-
-def shown(state: bytes) -> str:
+def _quote(state: Any) -> str:
     """A state in a message, not longer than a line."""
-    text = state.decode()
+    text: str = state.decode()
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -1,4 +1,4 @@
-"""Snapshots: the folded state of a log as bytes, so that opening a campaign reads only its tail.
+"""Snapshots: the state of a campaign as bytes, so that opening it reads only the log's tail.
 
 MessagePack of plain records. A snapshot is a convenience: one that is not understood is ignored,
 and the log is folded from its beginning.
@@ -7,23 +7,15 @@ and the log is folded from its beginning.
 import msgspec
 
 from revar.campaigns.definition import Definition
-from revar.campaigns.fold import CampaignState
-from revar.campaigns.ledger import Chosen, EpisodeRecord, Ledger
-from revar.campaigns.progress import Look
+from revar.campaigns.state import CampaignState, EpisodeRecord, HistoryPoint
 from revar.campaigns.storage.interface import Snapshot
-from revar.collection.saving import SavedCollection, restore, save
+from revar.collection import saving
 
-FORMAT = 3  # to be raised whenever the rules of the ledger or the records below change
+# To be raised whenever the rules or the records below change. Snapshots below 3 may hold
+# plans that nobody but their writer had.
+FORMAT = 4
 LEAST_EVENTS = 10_000  # between two snapshots
 SHARE = 0.05  # and this share of the log, so that all snapshots together stay small
-
-
-class SavedChoice(msgspec.Struct, frozen=True, array_like=True):
-    """See `Chosen`."""
-
-    state: bytes
-    action: int
-    propensity: float | None
 
 
 class SavedRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -34,17 +26,12 @@ class SavedRecord(msgspec.Struct, frozen=True, array_like=True):
     seen: float
     leased: bool
     merged: bool
-    steps: int
-    ended: bool
-    over: bool
-    finished: bool
-    waiting: SavedChoice | None
-    state: bytes | None
-    done: list[SavedChoice]
+    finished_early: bool
+    final_steps: int
 
 
 class SavedState(msgspec.Struct, frozen=True):
-    """See `CampaignState`."""
+    """See `CampaignState` and `Progress`."""
 
     format: int
     budget: int
@@ -52,11 +39,11 @@ class SavedState(msgspec.Struct, frozen=True):
     late: int
     steps: int
     closed: bool
-    joined: list[str]
-    policy: list[tuple[bytes, tuple[float, ...]]]
+    merged: list[str]
     records: list[SavedRecord]
-    collection: SavedCollection
-    looks: list[Look]
+    collection: saving.SavedCollection
+    history: list[HistoryPoint]
+    next_point: int
     first: float | None
     last: float | None
     seconds: list[tuple[int, int]]
@@ -69,19 +56,20 @@ def snapshot_due(position: int, last: int) -> bool:
 
 def snapshot_of(state: CampaignState) -> Snapshot:
     """The state as bytes."""
-    ledger, progress = state.ledger, state.progress
+    progress = state.progress
+    opened = [record.episode for record in state.records.values() if record.episode is not None]
     record = SavedState(
         format=FORMAT,
-        budget=ledger.budget,
-        finished=ledger.finished,
-        late=ledger.late,
-        steps=ledger.steps,
-        closed=ledger.closed,
-        joined=sorted(ledger.joined),
-        policy=[] if state.definition.policy is not None else list(ledger.policy.items()),
-        records=[_saved_record(ledger, record) for record in ledger.episodes.values()],
-        collection=save(state.learner.collection, list(state.learner.episodes.values())),
-        looks=progress.looks,
+        budget=state.budget,
+        finished=state.finished,
+        late=state.late,
+        steps=state.steps,
+        closed=state.closed,
+        merged=sorted(state.merged),
+        records=[_save_record(state, record) for record in state.records.values()],
+        collection=saving.save(state.collection, opened),
+        history=progress.history,
+        next_point=progress.next_point,
         first=progress.first,
         last=progress.last,
         seconds=list(progress.seconds),
@@ -89,7 +77,7 @@ def snapshot_of(state: CampaignState) -> Snapshot:
     return Snapshot(state.position, msgspec.msgpack.encode(record))
 
 
-def restored(definition: Definition, snapshot: Snapshot | None) -> CampaignState:
+def restore(definition: Definition, snapshot: Snapshot | None) -> CampaignState:
     """The state that was saved, or an empty one where there is no snapshot that can be used."""
     state = CampaignState(definition)
     if snapshot is None:
@@ -100,63 +88,49 @@ def restored(definition: Definition, snapshot: Snapshot | None) -> CampaignState
         return state
     if record.format != FORMAT:
         return state
-    _restore_ledger(state.ledger, record)
-    episodes = restore(state.learner.collection, record.collection)
-    state.learner.episodes = {episode.number: episode for episode in episodes}
-    state.progress.looks = list(record.looks)
-    state.progress.first, state.progress.last = record.first, record.last
-    state.progress.seconds.extend(record.seconds)
-    if record.looks:
-        state.progress.set_next_look(record.looks[-1].episodes)
     state.position = snapshot.position
+    state.budget, state.finished, state.late = record.budget, record.finished, record.late
+    state.steps, state.closed = record.steps, record.closed
+    state.merged = set(record.merged)
+    _restore_collection(state, record)
+    progress = state.progress
+    progress.history, progress.next_point = list(record.history), record.next_point
+    progress.first, progress.last = record.first, record.last
+    progress.seconds.extend(record.seconds)
     return state
 
 
-def _restore_ledger(ledger: Ledger, record: SavedState) -> None:
-    ledger.budget, ledger.finished, ledger.late = record.budget, record.finished, record.late
-    ledger.steps, ledger.closed = record.steps, record.closed
-    ledger.joined = set(record.joined)
-    ledger.policy.update(record.policy)
+def _restore_collection(state: CampaignState, record: SavedState) -> None:
+    opened = {e.number: e for e in saving.restore(state.collection, record.collection)}
     for number, row in enumerate(record.records):
         episode = EpisodeRecord(
-            id=row.id,
-            number=number,
-            started=row.started,
-            seen=row.seen,
-            merged=row.merged,
-            steps=row.steps,
-            waiting=None if row.waiting is None else _chosen(row.waiting),
-            state=row.state,
-            done=[_chosen(choice) for choice in row.done],
-            ended=row.ended,
-            over=row.over,
-            finished=row.finished,
+            row.id,
+            number,
+            row.started,
+            row.seen,
+            row.merged,
+            opened.get(number),
+            row.finished_early,
+            row.final_steps,
         )
-        ledger.episodes[row.id] = episode
+        state.records[row.id] = episode
         if row.leased:
-            ledger.leases[row.id] = episode
+            state.leases[row.id] = episode
+    if state.definition.policy is None:  # the rows that came with acts
+        states, policy = state.collection.states, state.collection.states.policy
+        for number in sorted(states.told):
+            key = states[number]
+            assert isinstance(key, bytes)
+            state.policy[key] = tuple(policy[number].tolist())
 
 
-def _saved_record(ledger: Ledger, record: EpisodeRecord) -> SavedRecord:
+def _save_record(state: CampaignState, record: EpisodeRecord) -> SavedRecord:
     return SavedRecord(
-        id=record.id,
-        started=record.started,
-        seen=record.seen,
-        leased=record.id in ledger.leases,
-        merged=record.merged,
-        steps=record.steps,
-        ended=record.ended,
-        over=record.over,
-        finished=record.finished,
-        waiting=None if record.waiting is None else _choice(record.waiting),
-        state=record.state,
-        done=[_choice(chosen) for chosen in record.done],
+        record.id,
+        record.started,
+        record.seen,
+        record.id in state.leases,
+        record.merged,
+        record.finished_early,
+        record.final_steps,
     )
-
-
-def _choice(chosen: Chosen) -> SavedChoice:
-    return SavedChoice(chosen.state, chosen.action, chosen.propensity)
-
-
-def _chosen(choice: SavedChoice) -> Chosen:
-    return Chosen(choice.state, choice.action, choice.propensity)

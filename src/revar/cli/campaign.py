@@ -1,19 +1,27 @@
-"""`revar campaign`: create, look at, export, merge and finish campaigns in a storage."""
+"""`revar campaign`: create, look at, export, merge and close campaigns in a storage."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from revar.cli.storage import storage_option
-
 if TYPE_CHECKING:
     from revar.campaigns import Campaign
 
 
+storage_option = click.option(
+    "--storage",
+    envvar="REVAR_STORAGE",
+    show_envvar=True,
+    required=True,
+    metavar="URL",
+    help="sqlite:///file.db, postgresql://user@host/database, or the path of a SQLite file.",
+)
+
+
 @click.group()
 def campaign() -> None:
-    """Create, look at, export, merge and finish campaigns.
+    """Create, look at, export, merge and close campaigns.
 
     \b
     Examples:
@@ -75,7 +83,7 @@ def list_campaigns(storage: str, as_json: bool) -> None:
 
     table = Table(title=f"{len(found)} campaigns")
     table.add_column("name")
-    for heading in ("finished", "budget", "open", "value", "95% interval"):
+    for heading in ("episodes", "budget", "open", "value", "95% interval"):
         table.add_column(heading, justify="right")
     for status in found:
         value = interval = "-"
@@ -84,7 +92,7 @@ def list_campaigns(storage: str, as_json: bool) -> None:
             value, interval = f"{status.estimate.value:.4g}", f"{low:.4g} to {high:.4g}"
         table.add_row(
             status.name,
-            f"{status.finished}",
+            f"{status.episodes}",
             f"{status.budget}",
             f"{status.leased}",
             value,
@@ -120,7 +128,7 @@ def export(name: str, storage: str, output: Path | None) -> None:
     An episode a line (.jsonl) or a step a row (.csv): every complete step. Or a dataset of revar
     (.npz, .parquet): the complete episodes.
     """
-    from revar.campaigns.export import FORMATS, exported
+    from revar.campaigns.export import FORMATS, export_text
     from revar.datasets.files import save_dataset
     from revar.errors import InputError
 
@@ -132,7 +140,7 @@ def export(name: str, storage: str, output: Path | None) -> None:
         save_dataset(found.dataset(), output)
         click.echo(f"wrote {output}")
         return
-    pieces = exported(found.definition, found.events(), form)
+    pieces = export_text(found.definition, found.events(), form)
     if output is None:
         for piece in pieces:
             click.echo(piece, nl=False)
@@ -171,13 +179,13 @@ def merge(name: str, source: str, storage: str, source_name: str | None) -> None
 @campaign.command()
 @click.argument("name")
 @storage_option
-def finish(name: str, storage: str) -> None:
+def close(name: str, storage: str) -> None:
     """Close a campaign: it starts no more episodes.
 
     Those that are open may still act and report.
     """
     found = _open(storage, name)
-    found.finish()
+    found.close()
     click.echo(str(found.status()))
 
 
@@ -208,7 +216,7 @@ def _policy_table(path: Path) -> Any:
 def _print_json(found: Any) -> None:
     import msgspec
 
-    from revar.campaigns.service.messages import StatusMessage
+    from revar.campaigns.status import StatusMessage
 
     messages = (
         [StatusMessage.of(status) for status in found]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from revar.cli.storage import storage_option
+from revar.cli.campaign import storage_option
 
 
 @click.command()
@@ -43,10 +43,14 @@ def serve(
       revar serve --storage sqlite:///campaigns.db
       revar serve --storage postgresql://revar@db/revar --host 0.0.0.0 --token-file tokens.txt
     """
-    from revar.campaigns.service.running import run
     from revar.campaigns.storage import open_storage
+    from revar.errors import require_extra
 
-    run(
+    for module in ("uvicorn", "starlette", "jinja2"):
+        require_extra(module, "serve")
+    from revar.campaigns.service.app import serve as serve_campaigns
+
+    serve_campaigns(
         open_storage(storage),
         host=host,
         port=port,

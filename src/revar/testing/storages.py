@@ -160,7 +160,7 @@ def check_campaign(factory: Factory) -> None:
             while not episode.over:
                 episode.reward(float(episode.act("s")), "s")
         found = Campaign.open(storage, "campaign")
-        expect(found.status().finished == 3, "episodes are not found again")
+        expect(found.status().episodes == 3, "episodes are not found again")
         expect(found.estimate() == campaign.estimate(), "the estimate is another one")
 
 

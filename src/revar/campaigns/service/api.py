@@ -1,97 +1,189 @@
-"""The JSON API: each route checks its request, and asks a campaign."""
+"""The JSON API: every route with what it takes and gives; each asks a campaign.
+
+The application serves `ROUTES`, and the OpenAPI document describes them.
+"""
 
 from collections.abc import Awaitable, Callable
-from functools import partial, wraps
+from dataclasses import dataclass
+from functools import wraps
 from itertools import islice
-from typing import TypeVar
+from typing import Any
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
-from revar.campaigns import commands
 from revar.campaigns.campaign import Campaign
-from revar.campaigns.commands import Abandon, Command, EpisodeReply, Finish, Start
-from revar.campaigns.definition import checked_name
-from revar.campaigns.desk import Reply
-from revar.campaigns.export import FORMATS, exported
+from revar.campaigns.commands import (
+    ActionReply,
+    Command,
+    EpisodeReply,
+    Reply,
+    ask_action,
+    check_episode_id,
+    new_episode_id,
+    tell_reward,
+)
+from revar.campaigns.definition import check_name
+from revar.campaigns.events import Closed, Finished, Released, Started
+from revar.campaigns.export import FORMATS, export_text
+from revar.campaigns.rules import CampaignError
 from revar.campaigns.service.messages import (
-    ActionMessage,
     ActMessage,
     CampaignsMessage,
     CreateCampaign,
-    EpisodeMessage,
-    EstimateMessage,
+    EmptyMessage,
     HistoryMessage,
-    Nothing,
+    RequestError,
     RewardMessage,
     StartEpisode,
-    StatusMessage,
+    error_reply,
+    reply,
+    reply_to_error,
 )
-from revar.campaigns.service.replies import from_error, problem, reply
-from revar.campaigns.service.workers import Campaigns
-from revar.campaigns.verdicts import CampaignError
+from revar.campaigns.service.served import ServedCampaign, ServedCampaigns
+from revar.campaigns.status import EstimateMessage, StatusMessage
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate
 
 LINES = 500  # of a download sent at once
-Body = TypeVar("Body")
+CAMPAIGN = "/api/campaigns/{name}"
+EPISODE = CAMPAIGN + "/episodes/{episode}"
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-class Refused(Exception):  # noqa: N818  # carries a reply, and is no error of the program
-    """A request that cannot be read."""
+@dataclass(frozen=True)
+class ApiRoute:
+    """One operation: what it takes, what it gives, and whether it can be refused."""
 
-    def __init__(self, response: Response) -> None:
-        super().__init__()
-        self.response = response
-
-
-def endpoint(function: Endpoint) -> Endpoint:
-    """Turn what a caller may do wrong into a reply."""
-
-    @wraps(function)
-    async def answered(request: Request) -> Response:
-        try:
-            return await function(request)
-        except Refused as refusal:
-            return refusal.response
-        except ClientDisconnect:
-            return problem(400, "disconnected", "the request broke off")  # nobody reads it
-        except Exception as error:
-            return from_error(error)
-
-    return answered
+    method: str
+    path: str
+    endpoint: Endpoint
+    summary: str
+    takes: Any = None
+    gives: dict[int, Any] | None = None  # by status, the usual one first; None for a download
+    conflicts: bool = False  # may be refused as things stand
 
 
-@endpoint
-async def list_campaigns(request: Request) -> Response:
-    """GET /api/campaigns."""
-    return reply(CampaignsMessage(await _campaigns(request).names()))
+# Starlette looks through them in this order: those that are asked for most come first.
+ROUTES: list[ApiRoute] = []
 
 
-@endpoint
-async def create_campaign(request: Request) -> Response:
-    """POST /api/campaigns."""
-    asked = await _body(request, CreateCampaign)
-    question = msgspec.structs.asdict(asked)
-    if asked.policy is not None:
-        question["policy"] = [(row.state, row.probabilities) for row in asked.policy]
+def route(
+    method: str,
+    path: str,
+    summary: str,
+    *,
+    takes: Any = None,
+    gives: dict[int, Any] | None = None,
+    conflicts: bool = False,
+) -> Callable[[Callable[..., Awaitable[Any]]], Endpoint]:
+    """Serve a function: it gets the request and its body, and returns a record or a response."""
+    status = next(iter(gives or {200: None}))
+
+    def add(function: Callable[..., Awaitable[Any]]) -> Endpoint:
+        @wraps(function)
+        async def endpoint(request: Request) -> Response:
+            try:
+                body = () if takes is None else (await _read_body(request, takes),)
+                result = await function(request, *body)
+                return result if isinstance(result, Response) else reply(result, status)
+            except ClientDisconnect:
+                return error_reply(400, "disconnected", "the request broke off")  # nobody reads it
+            except Exception as error:
+                return reply_to_error(error)
+
+        ROUTES.append(ApiRoute(method, path, endpoint, summary, takes, gives, conflicts))
+        return endpoint
+
+    return add
+
+
+@route(
+    "POST",
+    EPISODE + "/act",
+    "The action of a step; asked again, the same action",
+    takes=ActMessage,
+    gives={200: ActionReply},
+    conflicts=True,
+)
+async def act(request: Request, body: ActMessage) -> Reply:
+    """Ask for an action."""
+    served = await _served(request)
+    definition = served.campaign.definition
+    return await served.submit(
+        ask_action(definition, _episode(request), body.step, body.state, body.probabilities)
+    )
+
+
+@route(
+    "POST",
+    EPISODE + "/reward",
+    "Report what the action of a step led to; told again, it counts once",
+    takes=RewardMessage,
+    gives={200: EpisodeReply},
+    conflicts=True,
+)
+async def reward(request: Request, body: RewardMessage) -> Reply:
+    """Tell what an action led to."""
+    return await _ask(
+        request, tell_reward(_episode(request), body.step, body.reward, body.next_state)
+    )
+
+
+@route(
+    "POST",
+    CAMPAIGN + "/episodes",
+    "Start an episode: reserve a place in the budget",
+    takes=StartEpisode,
+    gives={200: EpisodeReply, 201: EpisodeReply},
+    conflicts=True,
+)
+async def start_episode(request: Request, body: StartEpisode) -> Response:
+    """A new episode, or the one of that id."""
+    started = await _ask(request, Started(body.episode or new_episode_id()))
+    known = isinstance(started, EpisodeReply) and started.repeated
+    return reply(started, 200 if known else 201)
+
+
+@route("GET", "/api/campaigns", "The names of all campaigns", gives={200: CampaignsMessage})
+async def list_campaigns(request: Request) -> CampaignsMessage:
+    """Names in the order of creation."""
+    return CampaignsMessage(await _campaigns(request).names())
+
+
+@route(
+    "POST",
+    "/api/campaigns",
+    "Create a campaign",
+    takes=CreateCampaign,
+    gives={201: StatusMessage},
+    conflicts=True,
+)
+async def create_campaign(request: Request, body: CreateCampaign) -> StatusMessage:
+    """A new campaign, by the arguments of `Campaign.create`."""
+    question = msgspec.structs.asdict(body)
+    if body.policy is not None:
+        question["policy"] = [(row.state, row.probabilities) for row in body.policy]
     campaign = await _campaigns(request).create(**question)
-    status = await _campaigns(request).read(campaign.name, Campaign.status)
-    return reply(StatusMessage.of(status), 201)
+    return StatusMessage.of(await _campaigns(request).read(campaign.name, Campaign.status))
 
 
-@endpoint
-async def campaign_status(request: Request) -> Response:
-    """GET /api/campaigns/{name}."""
-    status = await _campaigns(request).read(_name(request), Campaign.status)
-    return reply(StatusMessage.of(status))
+@route("GET", CAMPAIGN, "Where a campaign stands", gives={200: StatusMessage})
+async def campaign_status(request: Request) -> StatusMessage:
+    """Budget, leases, pace and estimate."""
+    return StatusMessage.of(await _campaigns(request).read(_name(request), Campaign.status))
 
 
-@endpoint
-async def campaign_estimate(request: Request) -> Response:
-    """GET /api/campaigns/{name}/estimate?confidence=0.95."""
+@route(
+    "GET",
+    CAMPAIGN + "/estimate",
+    "The target policy's value with its interval",
+    gives={200: EstimateMessage},
+    conflicts=True,
+)
+async def campaign_estimate(request: Request) -> EstimateMessage:
+    """The estimate at ?confidence=0.95."""
     given = request.query_params.get("confidence", "0.95")
     try:
         confidence = float(given)
@@ -99,29 +191,42 @@ async def campaign_estimate(request: Request) -> Response:
         raise InputError(f"confidence is {given!r}; it must be a number") from None
     if not 0.0 < confidence < 1.0:
         raise InputError(f"confidence is {given}; it must lie between 0 and 1")
-    estimate = await _campaigns(request).read(_name(request), partial(_estimate, confidence))
-    return reply(EstimateMessage.of(estimate))
+
+    def estimate(campaign: Campaign) -> Estimate:
+        if campaign.status().estimate is None:
+            raise CampaignError("no-estimate", "no step is complete yet")
+        return campaign.estimate(confidence)
+
+    return EstimateMessage.of(await _campaigns(request).read(_name(request), estimate))
 
 
-@endpoint
-async def campaign_history(request: Request) -> Response:
-    """GET /api/campaigns/{name}/history."""
-    looks = await _campaigns(request).read(
+@route(
+    "GET",
+    CAMPAIGN + "/history",
+    "The estimate at growing numbers of episodes",
+    gives={200: HistoryMessage},
+)
+async def campaign_history(request: Request) -> HistoryMessage:
+    """The points of the history, log-spaced."""
+    return await _campaigns(request).read(
         _name(request),
-        lambda campaign: campaign.look(lambda state, _: list(state.progress.looks)),
+        lambda campaign: campaign.read(lambda state, _: HistoryMessage([*state.progress.history])),
     )
-    return reply(HistoryMessage(looks))
 
 
-@endpoint
+@route(
+    "GET",
+    CAMPAIGN + "/data",
+    "Every complete step, as JSON lines (an episode each) or CSV (a step each)",
+)
 async def campaign_data(request: Request) -> Response:
-    """GET /api/campaigns/{name}/data?format=jsonl: every complete step."""
+    """A download in ?format=jsonl."""
     form = request.query_params.get("format", "jsonl")
     if form not in FORMATS:
         raise InputError(f"format is {form!r}; it must be one of {', '.join(FORMATS)}")
     name = _name(request)
     lines = await _campaigns(request).read(
-        name, lambda campaign: exported(campaign.definition, campaign.events(), form)
+        name, lambda campaign: export_text(campaign.definition, campaign.events(), form)
     )
     pieces = iter(lambda: "".join(islice(lines, LINES)), "")
     media = "application/x-ndjson" if form == "jsonl" else "text/csv"
@@ -129,116 +234,83 @@ async def campaign_data(request: Request) -> Response:
     return StreamingResponse(pieces, media_type=media, headers=headers)
 
 
-@endpoint
-async def close_campaign(request: Request) -> Response:
-    """POST /api/campaigns/{name}/finish."""
-    await _body(request, Nothing)
-    name = _name(request)
-    campaigns = _campaigns(request)
-    await (await campaigns.worker(name)).submit(commands.Close())
-    return reply(StatusMessage.of(await campaigns.read(name, Campaign.status)))
+@route(
+    "POST",
+    CAMPAIGN + "/close",
+    "Start no more episodes; open ones may still report",
+    takes=EmptyMessage,
+    gives={200: StatusMessage},
+)
+async def close_campaign(request: Request, body: EmptyMessage) -> StatusMessage:  # noqa: ARG001
+    """Close it, and say where it stands."""
+    await _ask(request, Closed())
+    return StatusMessage.of(await _campaigns(request).read(_name(request), Campaign.status))
 
 
-@endpoint
-async def start_episode(request: Request) -> Response:
-    """POST /api/campaigns/{name}/episodes."""
-    asked = await _body(request, StartEpisode)
-    started = await _ask(request, Start(asked.episode or commands.new_episode_id()))
-    return reply(EpisodeMessage.of(started), 200 if started.repeated else 201)
-
-
-@endpoint
-async def show_episode(request: Request) -> Response:
-    """GET /api/campaigns/{name}/episodes/{episode}."""
-    episode = await _campaigns(request).read(
-        _name(request), lambda campaign: campaign.episode(_episode(request))
-    )
-    return reply(
-        EpisodeMessage(episode.id, episode.number, episode.steps, episode.over, repeated=True)
+@route("GET", EPISODE, "Where an episode stands", gives={200: EpisodeReply})
+async def show_episode(request: Request) -> EpisodeReply:
+    """What the reply to its last command said."""
+    episode = _episode(request)
+    return await _campaigns(request).read(
+        _name(request), lambda campaign: campaign.find_episode(episode)
     )
 
 
-@endpoint
-async def act(request: Request) -> Response:
-    """POST /api/campaigns/{name}/episodes/{episode}/act."""
-    asked = await _body(request, ActMessage)
-    worker = await _campaigns(request).worker(_name(request))
-    definition = worker.campaign.definition
-    command = commands.act(
-        definition, _episode(request), asked.step, asked.state, asked.probabilities
-    )
-    done = _about_episode(await worker.submit(command))
-    if done.action is None:
-        raise AssertionError(f"{command} was answered without an action")
-    return reply(
-        ActionMessage(done.episode, asked.step, done.action, done.propensity, done.repeated)
-    )
+@route(
+    "POST",
+    EPISODE + "/finish",
+    "End an episode where it is; it has used its place in the budget",
+    takes=EmptyMessage,
+    gives={200: EpisodeReply},
+)
+async def finish(request: Request, body: EmptyMessage) -> Reply:  # noqa: ARG001
+    """Nothing more will come of it."""
+    return await _ask(request, Finished(_episode(request)))
 
 
-@endpoint
-async def reward(request: Request) -> Response:
-    """POST /api/campaigns/{name}/episodes/{episode}/reward."""
-    told = await _body(request, RewardMessage)
-    command = commands.reward(_episode(request), told.step, told.reward, told.next_state)
-    return reply(EpisodeMessage.of(await _ask(request, command)))
+@route(
+    "POST",
+    EPISODE + "/abandon",
+    "Give an episode's place in the budget back",
+    takes=EmptyMessage,
+    gives={200: EpisodeReply},
+)
+async def abandon(request: Request, body: EmptyMessage) -> Reply:  # noqa: ARG001
+    """Its complete steps count."""
+    return await _ask(request, Released(_episode(request), "abandoned"))
 
 
-@endpoint
-async def finish(request: Request) -> Response:
-    """POST /api/campaigns/{name}/episodes/{episode}/finish."""
-    await _body(request, Nothing)
-    return reply(EpisodeMessage.of(await _ask(request, Finish(_episode(request)))))
+async def _ask(request: Request, command: Command) -> Reply:
+    return await (await _served(request)).submit(command)
 
 
-@endpoint
-async def abandon(request: Request) -> Response:
-    """POST /api/campaigns/{name}/episodes/{episode}/abandon."""
-    await _body(request, Nothing)
-    return reply(EpisodeMessage.of(await _ask(request, Abandon(_episode(request)))))
-
-
-def _estimate(confidence: float, campaign: Campaign) -> Estimate:
-    if campaign.status().estimate is None:
-        raise CampaignError("no-estimate", "no step is complete yet")
-    return campaign.estimate(confidence)
-
-
-async def _ask(request: Request, command: Command) -> EpisodeReply:
-    worker = await _campaigns(request).worker(_name(request))
-    return _about_episode(await worker.submit(command))
-
-
-def _about_episode(answer: Reply) -> EpisodeReply:
-    if isinstance(answer, CampaignError):
-        raise answer
-    if answer is None:
-        raise AssertionError("a command about an episode was not answered")
-    return answer
-
-
-async def _body(request: Request, kind: type[Body]) -> Body:
+async def _read_body(request: Request, kind: Any) -> Any:
     """The body of the request as a record of that kind; an empty one has no fields."""
     body = await request.body() or b"{}"
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     # A page from elsewhere cannot send this type without asking first, and is never allowed to.
     if media != "application/json":
-        raise Refused(problem(415, "media-type", "the body must be of type application/json"))
+        raise RequestError(415, "media-type", "the body must be of type application/json")
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        raise Refused(problem(422, "invalid", str(error))) from None
+        raise RequestError(422, "invalid", str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused(problem(400, "not-json", f"the body is not JSON: {error}")) from None
+        raise RequestError(400, "not-json", f"the body is not JSON: {error}") from None
 
 
-def _campaigns(request: Request) -> Campaigns:
-    campaigns: Campaigns = request.app.state.campaigns
+def _campaigns(request: Request) -> ServedCampaigns:
+    campaigns: ServedCampaigns = request.app.state.campaigns
     return campaigns
 
 
+async def _served(request: Request) -> ServedCampaign:
+    return await _campaigns(request).find(_name(request))
+
+
 def _name(request: Request) -> str:
-    return checked_name(request.path_params["name"])
+    return check_name(request.path_params["name"])
 
 
 def _episode(request: Request) -> str:
-    return commands.checked_episode_id(request.path_params["episode"])
+    return check_episode_id(request.path_params["episode"])

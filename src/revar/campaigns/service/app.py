@@ -1,9 +1,14 @@
-"""The service as an ASGI application."""
+"""The service as an ASGI application, and the server that runs it."""
 
-from collections.abc import AsyncIterator, Sequence
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import FrameType
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -12,21 +17,24 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from revar.campaigns.service import pages
-from revar.campaigns.service.access import Access
-from revar.campaigns.service.guard import Guard
+from revar.campaigns.service.access import Access, Gate, is_loopback
+from revar.campaigns.service.api import ROUTES
+from revar.campaigns.service.messages import error_reply, reply
 from revar.campaigns.service.openapi import openapi_document
-from revar.campaigns.service.replies import problem, reply
-from revar.campaigns.service.routes import ROUTES
-from revar.campaigns.service.workers import Campaigns
+from revar.campaigns.service.served import ServedCampaigns
 from revar.campaigns.storage import Storage
+from revar.errors import InputError, RefusedError
 
 LARGEST_REQUEST = 2**20  # bytes
 FOLDER = Path(__file__).parent
+BACKLOG = 1024  # callers that may wait to be let in
+SWITCH = 0.001  # seconds after which a waiting thread may have its turn
+PATIENCE = 10  # seconds that requests under way get when the service is told to stop
 
 
 def make_app(
     storage: Storage, tokens: Sequence[str] = (), *, largest_request: int = LARGEST_REQUEST
-) -> Guard:
+) -> Gate:
     """The application; it closes the storage when it is shut down.
 
     Without tokens it answers only requests that name loopback as their host.
@@ -35,7 +43,7 @@ def make_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        app.state.campaigns = Campaigns(storage)
+        app.state.campaigns = ServedCampaigns(storage)
         try:
             yield
         finally:
@@ -53,7 +61,7 @@ def make_app(
         lifespan=lifespan,
     )
     app.state.access = access
-    return Guard(app, access, largest_request)
+    return Gate(app, access, largest_request)
 
 
 async def _health(request: Request) -> Response:  # noqa: ARG001 - as routes are called
@@ -69,9 +77,65 @@ async def _http_error(request: Request, error: Exception) -> Response:  # noqa: 
     if not isinstance(error, HTTPException):
         raise error
     code = {404: "not-found", 405: "method", 413: "too-large"}.get(error.status_code, "refused")
-    return problem(error.status_code, code, error.detail, error.headers)
+    return error_reply(error.status_code, code, error.detail, error.headers)
 
 
 async def _failure(request: Request, error: Exception) -> Response:  # noqa: ARG001 - as routes are called
-    """A mistake of ours: the caller learns no more than that."""
-    return problem(500, "failure", "the service failed; its log says why")
+    """A mistake of ours: the caller is told nothing else."""
+    return error_reply(500, "failure", "the service failed; its log says why")
+
+
+def serve(
+    storage: Storage,
+    *,
+    host: str,
+    port: int,
+    tokens: Sequence[str],
+    largest_request: int,
+    started: Callable[[str], None],
+) -> None:
+    """Serve until SIGINT or SIGTERM; `started` is told the address."""
+    if not tokens and not is_loopback(host):
+        raise InputError(
+            f"host is {host!r}: outside loopback a token is needed (--token-file or REVAR_TOKEN)"
+        )
+    app = make_app(storage, tokens, largest_request=largest_request)
+    with listen(host, port) as listener:
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=PATIENCE,
+        )
+        shown, number = listener.getsockname()[:2]
+        started(f"http://[{shown}]:{number}" if ":" in shown else f"http://{shown}:{number}")
+        # The thread that commits must not wait long for the one that talks to callers.
+        sys.setswitchinterval(SWITCH)
+        # The server takes these signals over while it runs, and raises them again at its end.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _nothing)
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _nothing(number: int, frame: FrameType | None) -> None:
+    """The service has stopped in good order: nothing is left to do."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at that address; callers wait from here on instead of being refused."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise RefusedError(f"there is no address {host!r} to listen at: {error}") from None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise RefusedError(f"cannot listen at {host} port {port}: {error}") from None
+    return listener

@@ -1,11 +1,16 @@
-"""What the service takes and gives: every request and reply as a record, strictly typed."""
+"""What the service takes, strictly typed, and how it replies.
 
+Records of replies that Python callers get too are in `commands` and `status`.
+"""
+
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
+from starlette.responses import Response
 
-from revar.campaigns.commands import EPISODE_ID, EpisodeReply
+from revar.campaigns.commands import EPISODE_ID
 from revar.campaigns.definition import (
     LARGEST_SEED,
     LEASE,
@@ -16,9 +21,10 @@ from revar.campaigns.definition import (
     NAME,
     StrategyRecord,
 )
-from revar.campaigns.progress import Look
-from revar.campaigns.status import Status
-from revar.estimators.estimator import Estimate
+from revar.campaigns.rules import BudgetReservedError, CampaignError
+from revar.campaigns.state import HistoryPoint
+from revar.campaigns.storage.interface import NameTakenError, StorageError
+from revar.errors import InputError
 from revar.model.validation import LARGEST_REWARD
 
 Name = Annotated[str, Meta(pattern=f"^{NAME.pattern}$", description="A campaign's name.")]
@@ -26,6 +32,10 @@ EpisodeId = Annotated[str, Meta(pattern=f"^{EPISODE_ID.pattern}$")]
 Probability = Annotated[float, Meta(ge=0, le=1)]
 Probabilities = Annotated[list[Probability], Meta(min_length=1, max_length=MOST_ACTIONS)]
 StepNumber = Annotated[int, Meta(ge=0, lt=MOST_STEPS, description="From 0.")]
+
+NOT_FOUND = ("unknown-campaign", "unknown-episode")
+INVALID = ("invalid", "unknown-state")
+_ENCODER = msgspec.json.Encoder()
 
 
 class PolicyRowMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,7 +60,7 @@ class CreateCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StartEpisode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An id of the caller's own makes it safe to ask again when the reply was lost."""
+    """With an id of its own the caller may safely ask again when the reply was lost."""
 
     episode: EpisodeId | None = None
 
@@ -71,145 +81,14 @@ class RewardMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     next_state: Any
 
 
-class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EmptyMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """No fields."""
-
-
-class EpisodeMessage(msgspec.Struct, frozen=True):
-    """Where an episode stands. `steps` counts complete ones: it is the number of the next."""
-
-    episode: str
-    number: int
-    steps: int
-    over: bool
-    repeated: bool
-
-    @classmethod
-    def of(cls, reply: EpisodeReply) -> "EpisodeMessage":
-        """The reply to a command."""
-        return cls(reply.episode, reply.number, reply.steps, reply.over, reply.repeated)
-
-
-class ActionMessage(msgspec.Struct, frozen=True):
-    """The action to take; `propensity` is null where it was not drawn at random."""
-
-    episode: str
-    step: int
-    action: int
-    propensity: float | None
-    repeated: bool
-
-
-class EstimateMessage(msgspec.Struct, frozen=True):
-    """The target policy's value; the error is null while the data cannot tell it."""
-
-    value: float
-    standard_error: float | None
-    low: float | None
-    high: float | None
-    confidence: float
-    episodes: int
-    unvisited_probability: float
-
-    @classmethod
-    def of(cls, estimate: Estimate) -> "EstimateMessage":
-        """The estimate, with null in the place of infinity."""
-        known = estimate.standard_error < float("inf")
-        low, high = estimate.interval
-        return cls(
-            estimate.value,
-            estimate.standard_error if known else None,
-            low if known else None,
-            high if known else None,
-            estimate.confidence,
-            estimate.episodes,
-            estimate.unvisited_probability,
-        )
-
-
-class LeaseMessage(msgspec.Struct, frozen=True):
-    """An open episode; times are seconds since 1970."""
-
-    episode: str
-    number: int
-    steps: int
-    started: float
-    ends: float
-    overdue: bool
-
-
-class StatusMessage(msgspec.Struct, frozen=True):
-    """Where a campaign stands."""
-
-    name: str
-    id: str
-    horizon: int
-    discount: float
-    actions: int
-    strategy: StrategyRecord
-    seed: int
-    lease: float
-    has_policy_table: bool
-    episodes: int
-    finished: int
-    open: int
-    free: int
-    late: int
-    partial: int
-    steps: int
-    states: int
-    steps_per_second: float  # over the last minute
-    last_event: float | None  # seconds since 1970
-    closed: bool
-    spent: bool
-    leases: list[LeaseMessage]
-    estimate: EstimateMessage | None
-
-    @classmethod
-    def of(cls, status: Status) -> "StatusMessage":
-        """The status of a campaign."""
-        definition = status.definition
-        return cls(
-            name=status.name,
-            id=status.id,
-            horizon=definition.horizon,
-            discount=definition.discount,
-            actions=definition.actions,
-            strategy=definition.strategy,
-            seed=definition.seed,
-            lease=definition.lease,
-            has_policy_table=definition.policy is not None,
-            episodes=status.budget,
-            finished=status.finished,
-            open=status.leased,
-            free=status.free,
-            late=status.late,
-            partial=status.partial,
-            steps=status.steps,
-            states=status.states,
-            steps_per_second=status.pace,
-            last_event=status.last,
-            closed=status.closed,
-            spent=status.spent,
-            leases=[
-                LeaseMessage(
-                    lease.episode,
-                    lease.number,
-                    lease.steps,
-                    lease.started,
-                    lease.ends,
-                    lease.overdue,
-                )
-                for lease in status.leases
-            ],
-            estimate=None if status.estimate is None else EstimateMessage.of(status.estimate),
-        )
 
 
 class HistoryMessage(msgspec.Struct, frozen=True):
     """The estimate at growing numbers of finished episodes."""
 
-    looks: list[Look]
+    points: list[HistoryPoint]
 
 
 class CampaignsMessage(msgspec.Struct, frozen=True):
@@ -218,7 +97,7 @@ class CampaignsMessage(msgspec.Struct, frozen=True):
     campaigns: list[str]
 
 
-class Problem(msgspec.Struct, frozen=True):
+class ErrorDetail(msgspec.Struct, frozen=True):
     """Why something was not done: a code for programs, a sentence for people."""
 
     code: str
@@ -228,4 +107,45 @@ class Problem(msgspec.Struct, frozen=True):
 class ErrorMessage(msgspec.Struct, frozen=True):
     """The body of every reply that is not a success."""
 
-    error: Problem
+    error: ErrorDetail
+
+
+class RequestError(Exception):
+    """A request that cannot be read."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+def reply(record: Any, status: int = 200) -> Response:
+    """A record as JSON."""
+    return Response(_ENCODER.encode(record), status, media_type="application/json")
+
+
+def error_reply(
+    status: int, code: str, message: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    """An error as JSON."""
+    response = reply(ErrorMessage(ErrorDetail(code, message)), status)
+    response.headers.update(headers or {})
+    return response
+
+
+def reply_to_error(error: Exception) -> Response:
+    """The reply to an error that a caller may meet; others are raised again."""
+    if isinstance(error, RequestError):
+        return error_reply(error.status, error.code, str(error))
+    if isinstance(error, BudgetReservedError):
+        later = {"Retry-After": str(max(1, round(error.retry_after)))}
+        return error_reply(409, error.code, str(error), later)
+    if isinstance(error, CampaignError):
+        status = 404 if error.code in NOT_FOUND else 422 if error.code in INVALID else 409
+        return error_reply(status, error.code, str(error))
+    if isinstance(error, NameTakenError):
+        return error_reply(409, "name-taken", str(error))
+    if isinstance(error, StorageError):
+        return error_reply(503, "storage", str(error))
+    if isinstance(error, InputError):
+        return error_reply(422, "invalid", str(error))
+    raise error

@@ -1,5 +1,6 @@
 """The dashboard's pages: made on the server, refreshed by a few lines of script."""
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,59 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from revar.campaigns.campaign import Campaign
-from revar.campaigns.definition import LEASE, checked_name
-from revar.campaigns.service import views, words
+from revar.campaigns.definition import LEASE, check_name
+from revar.campaigns.rules import UnknownCampaignError
 from revar.campaigns.service.access import SESSION, SESSION_SECONDS
-from revar.campaigns.service.charts import Across
+from revar.campaigns.service.chart import Axis, EstimateChart, estimate_chart
+from revar.campaigns.state import CampaignState, HistoryPoint, history_point
+from revar.campaigns.status import Insight, Status, insight_of, status_of
 from revar.campaigns.storage.interface import StorageError
-from revar.campaigns.verdicts import UnknownCampaignError
+from revar.campaigns.text import FILTERS
 from revar.errors import InputError
 from revar.strategies.strategy import strategies
 
 LISTED = 100  # campaigns on the first page, the latest first
+MOST_LEASES = 20  # shown
+MOST_ACTIONS_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class CampaignView:
+    """Everything on the page of a campaign."""
+
+    status: Status
+    axis: Axis
+    chart: EstimateChart | None
+    insight: Insight | None
+    average_pace: float
+
+
+def view_of(campaign: Campaign, axis: Axis = Axis.EPISODES) -> CampaignView:
+    """The campaign at one moment."""
+
+    def read(state: CampaignState, now: float) -> CampaignView:
+        status = status_of(campaign.name, campaign.id, state, now)
+        chart = estimate_chart(_history(state, now, axis), axis, status.first or now)
+        return CampaignView(status, axis, chart, insight_of(state), _average_pace(status))
+
+    return campaign.read(read)
+
+
+def _history(state: CampaignState, now: float, axis: Axis) -> list[HistoryPoint]:
+    """The history up to now. Over time, the last point shows that nothing happened since."""
+    history = list(state.progress.history)
+    if history and (history[-1].episodes < state.finished or axis is Axis.TIME):
+        end = state.progress.last if state.spent else now
+        current = history_point(end or now, state.finished, state.steps, state.collection)
+        if current is not None:
+            history.append(current)
+    return history
+
+
+def _average_pace(status: Status) -> float:
+    if status.first is None or status.last is None or status.last <= status.first:
+        return 0.0
+    return status.steps / (status.last - status.first)
 
 
 def routes() -> list[Route]:
@@ -35,45 +79,45 @@ def routes() -> list[Route]:
 
 
 async def overview(request: Request) -> Response:
-    """Every campaign in a line."""
+    """One line for each campaign."""
     campaigns = request.app.state.campaigns
     try:
         names = await campaigns.names()
         shown = [await campaigns.read(name, Campaign.status) for name in reversed(names[-LISTED:])]
     except StorageError as error:
-        return _page(request, "problem.html", 503, title="No storage", message=str(error))
+        return _page(request, "error.html", 503, title="No storage", message=str(error))
     return _page(request, "overview.html", statuses=shown, total=len(names))
 
 
 async def campaign(request: Request) -> Response:
     """One campaign."""
     try:
-        name = checked_name(request.path_params["name"])
+        name = check_name(request.path_params["name"])
         view = await request.app.state.campaigns.read(
-            name, lambda campaign: views.view_of(campaign, _across(request))
+            name, lambda campaign: view_of(campaign, _axis(request))
         )
     except (InputError, UnknownCampaignError):
         given = request.path_params["name"]
         return _page(
-            request, "problem.html", 404, title="Not found", message=f"No campaign “{given}”."
+            request, "error.html", 404, title="Not found", message=f"No campaign “{given}”."
         )
     except StorageError as error:
-        return _page(request, "problem.html", 503, title="No storage", message=str(error))
+        return _page(request, "error.html", 503, title="No storage", message=str(error))
     return _page(
         request,
         "campaign.html",
         view=view,
         status=view.status,
-        most_leases=views.MOST_LEASES,
-        most_actions=views.MOST_ACTIONS_SHOWN,
+        most_leases=MOST_LEASES,
+        most_actions=MOST_ACTIONS_SHOWN,
         address=str(request.base_url).rstrip("/"),
     )
 
 
-def _across(request: Request) -> Across:
-    """What the chart counts; an address that asks for something else gets episodes."""
+def _axis(request: Request) -> Axis:
+    """What the chart counts: episodes, unless the address asks for time."""
     asked = request.query_params.get("by")
-    return next((across for across in Across if across.value == asked), Across.EPISODES)
+    return next((axis for axis in Axis if axis.value == asked), Axis.EPISODES)
 
 
 async def new(request: Request) -> Response:
@@ -121,7 +165,7 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(words.FILTERS)
+    environment.filters.update(FILTERS)
     return environment
 
 

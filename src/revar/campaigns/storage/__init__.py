@@ -1,8 +1,39 @@
 """Where campaigns are kept: SQLite, PostgreSQL or memory, behind one small interface."""
 
-from revar.campaigns.storage.interface import Storage, StorageError
-from revar.campaigns.storage.memory import MemoryStorage
-from revar.campaigns.storage.opening import open_storage
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from revar.campaigns.storage.interface import MemoryStorage, Storage, StorageError
 from revar.campaigns.storage.sqlite import SQLiteStorage
+from revar.errors import InputError
 
 __all__ = ["MemoryStorage", "SQLiteStorage", "Storage", "StorageError", "open_storage"]
+
+FORMS = "sqlite:///file.db, postgresql://user@host/database, memory:, or the path of a file"
+
+
+def open_storage(storage: Storage | str | Path, *, create: bool = True) -> Storage:
+    """The storage itself, or the one at that address.
+
+    With `create=False` a missing SQLite file is refused: to a reader, its name is mistyped.
+    """
+    if isinstance(storage, Storage):
+        return storage
+    if isinstance(storage, Path):
+        return SQLiteStorage(storage, create=create)
+    scheme, _, _ = storage.partition(":")
+    if storage in ("memory:", "memory://"):
+        return MemoryStorage()
+    if scheme in ("postgresql", "postgres"):
+        from revar.campaigns.storage.postgres import PostgresStorage  # noqa: PLC0415
+
+        return PostgresStorage(storage)
+    if scheme == "sqlite":
+        path = unquote(urlsplit(storage).path)
+        if not storage.startswith("sqlite:///") or len(path) < 2:
+            raise InputError(f"the storage is {storage!r}; it must be one of {FORMS}")
+        # sqlite:///campaigns.db lies in the current folder, sqlite:////srv/campaigns.db does not.
+        return SQLiteStorage(path[1:], create=create)
+    if "://" in storage or not storage:
+        raise InputError(f"the storage is {storage!r}; it must be one of {FORMS}")
+    return SQLiteStorage(storage, create=create)

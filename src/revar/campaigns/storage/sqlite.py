@@ -157,7 +157,7 @@ class SQLiteStorage(Storage):
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Cursor]:
-        """The write lock from the start: two processes that read first would both wait in vain."""
+        """Take the write lock first: two processes that had read would wait for each other."""
         with self._lock:
             try:
                 cursor = self._connection.cursor()

@@ -1,4 +1,4 @@
-"""Campaigns of the service: each with a thread that carries out waiting commands together.
+"""The campaigns that a service has open, each with a thread that carries out its commands.
 
 Commands that arrive while a commit is under way wait for it and then share the next one, so that
 many callers cost little more than one.
@@ -11,16 +11,15 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from revar.campaigns.campaign import Campaign
-from revar.campaigns.commands import Command
-from revar.campaigns.desk import Reply
+from revar.campaigns.commands import Command, Reply
+from revar.campaigns.rules import UnknownCampaignError
 from revar.campaigns.storage.interface import Storage, StorageError
-from revar.campaigns.verdicts import UnknownCampaignError
 
 MOST_AT_ONCE = 256  # commands in one commit
 Result = TypeVar("Result")
 
 
-class CampaignWorker:
+class ServedCampaign:
     """One campaign, its queue and its thread."""
 
     def __init__(self, campaign: Campaign) -> None:
@@ -35,7 +34,7 @@ class CampaignWorker:
         self._thread.start()
 
     def submit(self, command: Command) -> "asyncio.Future[Reply]":
-        """Have the command carried out; to be called from the event loop."""
+        """Have the command carried out; an error is raised. To be called from the event loop."""
         future: asyncio.Future[Reply] = self._loop.create_future()
         with self._news:
             if self._stopped:
@@ -73,36 +72,37 @@ def _deliver(futures: "list[asyncio.Future[Reply]]", replies: "list[Reply] | Exc
     for place, future in enumerate(futures):
         if future.done():  # its caller has gone
             continue
-        if isinstance(replies, Exception):
-            future.set_exception(replies)
+        reply = replies if isinstance(replies, Exception) else replies[place]
+        if isinstance(reply, Exception):
+            future.set_exception(reply)
         else:
-            future.set_result(replies[place])
+            future.set_result(reply)
 
 
-class Campaigns:
+class ServedCampaigns:
     """The campaigns of a storage that have been asked for, opened once each."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
-        self._workers: dict[str, CampaignWorker] = {}
+        self._served: dict[str, ServedCampaign] = {}
         self._opening = asyncio.Lock()
 
-    async def worker(self, name: str) -> CampaignWorker:
-        """The worker of the campaign of that name."""
-        found = self._workers.get(name)
+    async def find(self, name: str) -> ServedCampaign:
+        """The campaign of that name."""
+        found = self._served.get(name)
         if found is not None:
             return found
         async with self._opening:
-            found = self._workers.get(name)
+            found = self._served.get(name)
             if found is None:
                 campaign = await asyncio.to_thread(self._open, name)
-                found = self._workers[name] = CampaignWorker(campaign)
+                found = self._served[name] = ServedCampaign(campaign)
             return found
 
     async def read(self, name: str, reader: Callable[[Campaign], Result]) -> Result:
-        """What `reader` makes of the campaign, in a thread of its own."""
-        worker = await self.worker(name)
-        return await asyncio.to_thread(reader, worker.campaign)
+        """What `reader` makes of the campaign, away from the event loop."""
+        found = await self.find(name)
+        return await asyncio.to_thread(reader, found.campaign)
 
     async def create(self, **question: Any) -> Campaign:
         """A new campaign, by the arguments of `Campaign.create`."""
@@ -115,8 +115,8 @@ class Campaigns:
 
     async def stop(self) -> None:
         """Finish what is under way, then close the storage."""
-        for worker in self._workers.values():
-            await asyncio.to_thread(worker.stop)
+        for served in self._served.values():
+            await asyncio.to_thread(served.stop)
         await asyncio.to_thread(self.storage.close)
 
     def _open(self, name: str) -> Campaign:

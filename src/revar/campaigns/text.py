@@ -1,15 +1,31 @@
-"""What the pages say: numbers, states and conditions as text."""
+"""Text for people: numbers, spans of time and states."""
 
 import json
 from math import isfinite
 from typing import Any
 
-from revar.campaigns.status import Status
-from revar.campaigns.values import parsed
-from revar.campaigns.wording import counted, duration
+from revar.campaigns.events import decode_state
+from revar.estimators.estimator import Estimate
 
+UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 LONGEST_LABEL = 48  # characters of a state
 LONGEST_NUMBER = 20  # digits of a whole number within a state
+
+
+def duration(seconds: float) -> str:
+    """A span of time in its two largest units."""
+    whole = max(0, int(seconds))
+    parts: list[str] = []
+    for name, size in UNITS:
+        if whole >= size or (name == "s" and not parts):
+            parts.append(f"{whole // size} {name}")
+            whole %= size
+    return " ".join(parts[:2])
+
+
+def quantity(number: int, noun: str) -> str:
+    """1 step, 2,000 steps."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def number(value: float | None) -> str:
@@ -24,11 +40,9 @@ def rate(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:.2g}"
 
 
-def half_width(status: Status) -> str:
-    """Half the 95% interval."""
-    if status.estimate is None:
-        return "-"
-    low, high = status.estimate.interval
+def half_width(estimate: Estimate) -> str:
+    """Half the interval."""
+    low, high = estimate.interval
     half = (high - low) / 2
     return f"{half:.2g}" if isfinite(half) else "∞"
 
@@ -40,7 +54,7 @@ def percent(share: float) -> str:
 
 def label(state: bytes) -> str:
     """A state for reading: an object as its fields, an array in parentheses, cut to fit."""
-    value = parsed(state)
+    value = decode_state(state)
     if isinstance(value, dict):
         text = ", ".join(f"{key}: {_inner(item)}" for key, item in value.items()) or "{}"
     elif isinstance(value, list):
@@ -62,24 +76,8 @@ def _inner(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def condition(status: Status) -> str:
-    """A word for where a campaign stands."""
-    if status.finished >= status.budget:
-        return "complete"
-    if status.closed:
-        return "closed"
-    if not status.leases:
-        return "waiting"
-    return "stalled" if all(lease.overdue for lease in status.leases) else "running"
-
-
+# What templates may say after a value and a bar.
 FILTERS = {
-    "number": number,
-    "rate": rate,
-    "half_width": half_width,
-    "percent": percent,
-    "duration": duration,
-    "counted": counted,
-    "label": label,
-    "condition": condition,
+    function.__name__: function
+    for function in (duration, quantity, number, rate, half_width, percent, label)
 }

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from revar.campaigns import Campaign, MemoryStorage
-from revar.campaigns.values import DEEPEST, LARGEST, canonical, parsed
+from revar.campaigns.events import DEEPEST, LARGEST, decode_state, encode_state
 from revar.errors import InputError
 
 scalars = (
@@ -26,12 +26,12 @@ json_values = st.recursive(
 @given(json_values.filter(lambda value: value is not None))
 def test_values_come_back_equal(value: Any) -> None:
     try:
-        text = canonical(value)
+        text = encode_state(value)
     except InputError as error:
         assert "not valid unicode" in str(error)  # keys may hold surrogates
         return
-    assert parsed(text) == value
-    assert canonical(parsed(text)) == text
+    assert decode_state(text) == value
+    assert encode_state(decode_state(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_values_come_back_equal(value: Any) -> None:
     ],
 )
 def test_equal_states(one: Any, other: Any) -> None:
-    assert canonical(one) == canonical(other)
+    assert encode_state(one) == encode_state(other)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_equal_states(one: Any, other: Any) -> None:
     ],
 )
 def test_different_states(one: Any, other: Any) -> None:
-    assert canonical(one) != canonical(other)
+    assert encode_state(one) != encode_state(other)
 
 
 def nested(levels: int) -> Any:
@@ -98,7 +98,7 @@ def nested(levels: int) -> Any:
 )
 def test_what_is_no_state(value: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
-        canonical(value)
+        encode_state(value)
     assert len(str(caught.value)) < 300
 
 

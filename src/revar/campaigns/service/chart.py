@@ -1,4 +1,4 @@
-"""Geometry of the dashboard's chart: looks at the estimate as points, bands and ticks.
+"""Geometry of the dashboard's chart: the history of an estimate as points, bands and ticks.
 
 Coordinates are shares of the plot's width and height in percent, so that the page scales the plot
 to any width while its labels keep their size.
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import Enum
 from math import ceil, floor, log10
 
-from revar.campaigns.progress import Look
-from revar.campaigns.wording import UNITS, counted, duration
+from revar.campaigns.state import HistoryPoint
+from revar.campaigns.text import UNITS, duration, quantity
 
 FIRST = 5  # episodes: before, the line says nothing and its interval fills the page
 REACH = 1.959963984540054  # of a 95% interval, in standard errors
@@ -22,7 +22,7 @@ SPANS = (
 )
 
 
-class Across(Enum):
+class Axis(Enum):
     """What the chart's horizontal axis counts."""
 
     EPISODES = "episodes"  # logarithmic
@@ -39,7 +39,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Mark:
-    """One look, for pointing at."""
+    """A point of the history that shows its numbers under the pointer."""
 
     left: float
     top: float
@@ -47,7 +47,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Chart:
+class EstimateChart:
     """The estimate with its interval against finished episodes or time."""
 
     line: str  # points of an SVG polyline
@@ -57,19 +57,23 @@ class Chart:
     up: tuple[Tick, ...]
 
 
-def estimate_chart(looks: Sequence[Look], across: Across, began: float) -> Chart | None:
-    """None while there are fewer than two looks. `began` is the time of the first event."""
-    later = [look for look in looks if look.episodes >= FIRST and look.standard_error is not None]
-    looks = later if len(later) > 1 else looks
-    if len(looks) < 2:
+def estimate_chart(
+    history: Sequence[HistoryPoint], axis: Axis, began: float
+) -> EstimateChart | None:
+    """None while there are fewer than two points. `began` is the time of the first event."""
+    later = [
+        point for point in history if point.episodes >= FIRST and point.standard_error is not None
+    ]
+    history = later if len(later) > 1 else history
+    if len(history) < 2:
         return None
-    low, high = _range(looks)
-    if across is Across.EPISODES:
-        places = [log10(look.episodes) for look in looks]
+    low, high = _range(history)
+    if axis is Axis.EPISODES:
+        places = [log10(point.episodes) for point in history]
         first, last = places[0], places[-1]
-        ticks = [(log10(mark), f"{mark:,}") for mark in _decades(looks)]
+        ticks = [(log10(mark), f"{mark:,}") for mark in _decades(history)]
     else:
-        places = [look.time - began for look in looks]
+        places = [point.time - began for point in history]
         first, last = 0.0, max(places)
         ticks = _times(last)
 
@@ -79,49 +83,50 @@ def estimate_chart(looks: Sequence[Look], across: Across, began: float) -> Chart
     def top(value: float) -> float:
         return 100.0 * (high - value) / (high - low)
 
-    def point(place: float, value: float) -> str:
+    def at(place: float, value: float) -> str:
         return f"{left(place):.2f},{min(max(top(value), -100.0), 200.0):.2f}"
 
-    placed = list(zip(places, looks, strict=True))
-    known = [(place, look) for place, look in placed if look.standard_error is not None]
-    upper = [point(place, look.value + _reach(look)) for place, look in known]
-    lower = [point(place, look.value - _reach(look)) for place, look in reversed(known)]
-    return Chart(
-        line=" ".join(point(place, look.value) for place, look in placed),
+    placed = list(zip(places, history, strict=True))
+    known = [(place, point) for place, point in placed if point.standard_error is not None]
+    upper = [at(place, point.value + _reach(point)) for place, point in known]
+    lower = [at(place, point.value - _reach(point)) for place, point in reversed(known)]
+    return EstimateChart(
+        line=" ".join(at(place, point.value) for place, point in placed),
         band=" ".join(upper + lower) if len(known) > 1 else "",
         marks=tuple(
-            Mark(left(place), top(look.value), _told(look, began))
-            for place, look in placed
-            if 0.0 <= top(look.value) <= 100.0  # the last one always lies there
+            Mark(left(place), top(point.value), _describe(point, began))
+            for place, point in placed
+            if 0.0 <= top(point.value) <= 100.0  # the last one always lies there
         ),
         across=tuple(Tick(left(place), text) for place, text in ticks),
         up=tuple(Tick(top(value), text) for value, text in _steps(low, high)),
     )
 
 
-def _reach(look: Look) -> float:
-    return REACH * (look.standard_error or 0.0)
+def _reach(point: HistoryPoint) -> float:
+    return REACH * (point.standard_error or 0.0)
 
 
-def _told(look: Look, began: float) -> str:
-    text = (
-        f"{counted(look.episodes, 'episode')} after {duration(look.time - began)}: {look.value:.4g}"
+def _describe(point: HistoryPoint, began: float) -> str:
+    when = f"{quantity(point.episodes, 'episode')} after {duration(point.time - began)}"
+    text = f"{when}: {point.value:.4g}"
+    return text if point.standard_error is None else f"{text} ± {_reach(point):.2g}"
+
+
+def _range(history: Sequence[HistoryPoint]) -> tuple[float, float]:
+    """Where the later points lie: the first ones may be anywhere, and would flatten the rest."""
+    late = [point for point in history if 4 * point.episodes >= history[-1].episodes] or list(
+        history
     )
-    return text if look.standard_error is None else f"{text} ± {_reach(look):.2g}"
-
-
-def _range(looks: Sequence[Look]) -> tuple[float, float]:
-    """Where the later looks lie: the first ones may be anywhere, and would flatten the rest."""
-    late = [look for look in looks if 4 * look.episodes >= looks[-1].episodes] or list(looks)
-    low = min(look.value - _reach(look) for look in late)
-    high = max(look.value + _reach(look) for look in late)
+    low = min(point.value - _reach(point) for point in late)
+    high = max(point.value + _reach(point) for point in late)
     room = 0.25 * (high - low) or 0.1 * abs(high) or 1.0
     return low - room, high + room
 
 
-def _decades(looks: Sequence[Look]) -> list[int]:
-    """Round numbers of episodes between the first and the last look: some, but not many."""
-    first, last = looks[0].episodes, looks[-1].episodes
+def _decades(history: Sequence[HistoryPoint]) -> list[int]:
+    """A few round numbers of episodes between the first and the last point."""
+    first, last = history[0].episodes, history[-1].episodes
     powers = range(floor(log10(first)), ceil(log10(last)) + 1)
     marks: Sequence[int] = range(first, last + 1)
     for factors in (range(1, 10), (1, 2, 5), (1, 3), (1,)):
@@ -134,7 +139,7 @@ def _decades(looks: Sequence[Look]) -> list[int]:
 
 
 def _times(last: float) -> list[tuple[float, str]]:
-    """Round spans of time up to the last look."""
+    """Round spans of time up to the last point."""
     step = next((span for span in SPANS if last / span < MANY_TICKS), 0)
     if step == 0:
         days = ceil(last / MANY_TICKS / 86_400)
@@ -145,7 +150,7 @@ def _times(last: float) -> list[tuple[float, str]]:
 
 
 def _steps(low: float, high: float) -> list[tuple[float, str]]:
-    """Some round values with as many digits as tell them apart."""
+    """A few round values, with enough digits to tell them apart."""
     raw = (high - low) / 6
     size = 10.0 ** floor(log10(raw))
     step = size * min((factor for factor in (1, 2, 5, 10) if factor * size >= raw), default=10)

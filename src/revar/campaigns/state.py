@@ -1,0 +1,262 @@
+"""The state of a campaign: what follows from the events of its log that took effect.
+
+Which those are is for `rules` to say. The state reads no clock.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from math import nan
+
+import msgspec
+
+from revar.campaigns.definition import Definition, new_collection
+from revar.campaigns.events import Acted, Event, Finished, Merged, Released, Rewarded, Started
+from revar.collection import Collection, Episode
+from revar.errors import InputError
+
+PER_DECADE = 24  # points of the history for a tenfold number of episodes
+WINDOW = 60  # seconds over which the pace is measured
+
+
+@dataclass(slots=True)
+class EpisodeRecord:
+    """An episode of the campaign: its lease, and the collection's episode with its steps."""
+
+    id: str
+    number: int
+    started: float
+    seen: float  # when it was last heard of: its lease counts from here
+    merged: bool  # it came with its own place in the budget
+    episode: Episode | None  # None once nothing more can come of it
+    finished_early: bool = False  # its caller takes no more actions
+    final_steps: int = 0  # of an episode that is None
+
+    @property
+    def steps(self) -> int:
+        """How many steps are complete."""
+        return self.final_steps if self.episode is None else self.episode.steps
+
+    @property
+    def over(self) -> bool:
+        """No more actions: it ended, was cut by the horizon, or was finished."""
+        return self.finished_early or self.episode is None or self.episode.over
+
+    @property
+    def finished(self) -> bool:
+        """Over with at least one step: it has used its place."""
+        return self.over and self.steps > 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether the outcome of its last action is not known yet."""
+        return self.episode is not None and self.episode.action is not None
+
+    def decision(self, step: int) -> tuple[int, int, float] | None:
+        """State, action and propensity of a step, as long as they are known."""
+        episode = self.episode
+        if episode is None:
+            return None
+        if step == episode.steps and episode.action is not None and episode.state is not None:
+            return episode.state, episode.action, episode.propensity
+        if 0 <= step < episode.steps:
+            return episode.states[step], episode.actions[step], episode.propensities[step]
+        return None
+
+
+class CampaignState:
+    """Budget, leases, episodes, and what was learned, up to a position of the log."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        self.position = 0
+        self.budget = definition.episodes
+        self.finished = 0  # episodes that have used their place
+        self.late = 0  # finished after their place had gone
+        self.steps = 0
+        self.closed = False
+        self.merged: set[str] = set()  # ids of campaigns that were merged into this one
+        self.records: dict[str, EpisodeRecord] = {}  # by id, in the order of their numbers
+        self.leases: dict[str, EpisodeRecord] = {}  # open episodes that hold a place
+        self.policy: dict[bytes, tuple[float, ...]] = {
+            bytes(row.state): tuple(row.probabilities) for row in definition.policy or ()
+        }
+        self.collection = new_collection(definition)  # states are known by their canonical bytes
+        self.progress = Progress()
+
+    @property
+    def free(self) -> int:
+        """Places in the budget that nobody has used or holds."""
+        return max(0, self.budget - self.finished - len(self.leases))
+
+    @property
+    def partial(self) -> int:
+        """Episodes that were left with complete steps, and hold no place."""
+        return sum(
+            record.steps > 0 and not record.finished and record.id not in self.leases
+            for record in self.records.values()
+        )
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing is left to be started, now or later."""
+        return self.closed or self.finished >= self.budget
+
+    def overdue(self, now: float) -> list[EpisodeRecord]:
+        """Episodes whose lease has run out and was not taken back yet."""
+        lease = self.definition.lease
+        return [record for record in self.leases.values() if now >= record.seen + lease]
+
+    def take(self, event: Event, time: float) -> None:
+        """Let an event take effect that the rules allow."""
+        self.progress.saw_event(time)
+        if isinstance(event, Acted):
+            self._act(event, self._hear_of(event.episode, time))
+        elif isinstance(event, Rewarded):
+            self._reward(event, self._hear_of(event.episode, time), time)
+        elif isinstance(event, Started):
+            self._start(event, time)
+        elif isinstance(event, Finished):
+            record = self._hear_of(event.episode, time)
+            record.finished_early = True
+            self._finish(record, time)
+        elif isinstance(event, Released):
+            self.leases.pop(event.episode, None)
+        elif isinstance(event, Merged):
+            self.merged.add(event.campaign)
+            self.budget += event.episodes
+            self.collection.budget = self.budget
+        else:
+            self.closed = True
+
+    def _start(self, event: Started, time: float) -> None:
+        number = len(self.records)
+        episode = self.collection.start(number)
+        record = EpisodeRecord(event.episode, number, time, time, event.merged, episode)
+        self.records[record.id] = record
+        if not record.merged:
+            self.leases[record.id] = record
+
+    def _act(self, event: Acted, record: EpisodeRecord) -> None:
+        self._lease_again(record)
+        state = bytes(event.state)
+        if event.probabilities is not None:
+            self.policy.setdefault(state, tuple(event.probabilities))
+        _open_episode(record).repeat(
+            state,
+            self.policy[state],
+            event.action,
+            nan if event.propensity is None else event.propensity,
+            draws=event.draws,
+        )
+
+    def _reward(self, event: Rewarded, record: EpisodeRecord, time: float) -> None:
+        if not record.finished:
+            self._lease_again(record)
+        _open_episode(record).observe(event.reward, event.following)
+        self.steps += 1
+        self.progress.saw_step(time)
+        if record.over:
+            self._finish(record, time)
+
+    def _finish(self, record: EpisodeRecord, time: float) -> None:
+        """Count an episode that is over, once; forget its steps when none can be added."""
+        episode = _open_episode(record)
+        if episode.steps > 0 and not episode.finished:
+            self._lease_again(record)
+            self.late += not (record.merged or record.id in self.leases)
+            episode.finish()
+            self.finished += 1
+            self.progress.saw_finish(time, self.finished, self.steps, self.collection)
+        self.leases.pop(record.id, None)
+        if not record.waits:
+            record.final_steps, record.episode = episode.steps, None
+
+    def _hear_of(self, episode_id: str, time: float) -> EpisodeRecord:
+        record = self.records[episode_id]
+        record.seen = time
+        return record
+
+    def _lease_again(self, record: EpisodeRecord) -> None:
+        """A sign of life of an episode that had lost its place takes a free one, if there is."""
+        holds = record.merged or record.id in self.leases
+        if not holds and self.free > 0 and not self.closed:
+            self.leases[record.id] = record
+
+
+def _open_episode(record: EpisodeRecord) -> Episode:
+    if record.episode is None:
+        raise AssertionError(f"nothing more can come of episode {record.id}")
+    return record.episode
+
+
+class HistoryPoint(msgspec.Struct, frozen=True):
+    """The estimate at some time. An error that is not known yet is None."""
+
+    time: float
+    episodes: int
+    steps: int
+    value: float
+    standard_error: float | None
+    unvisited_probability: float
+
+
+class Progress:
+    """Estimates, log-spaced in finished episodes, and steps second by second."""
+
+    def __init__(self) -> None:
+        self.history: list[HistoryPoint] = []
+        self.next_point = 1  # the number of episodes at which the history gets its next
+        self.first: float | None = None  # time of the first event
+        self.last: float | None = None
+        self.seconds: deque[tuple[int, int]] = deque(maxlen=WINDOW + 1)  # (second, steps in it)
+
+    def saw_event(self, time: float) -> None:
+        """Something happened at that time."""
+        if self.first is None:
+            self.first = time
+        self.last = max(time, self.last or time)
+
+    def saw_step(self, time: float) -> None:
+        """A step was completed at that time."""
+        second = int(time)
+        if self.seconds and self.seconds[-1][0] >= second:
+            latest, count = self.seconds[-1]
+            self.seconds[-1] = (latest, count + 1)
+        else:
+            self.seconds.append((second, 1))
+
+    def saw_finish(self, time: float, episodes: int, steps: int, collection: Collection) -> None:
+        """An episode was finished: note the estimate where it is time to."""
+        if episodes < self.next_point:
+            return
+        self.next_point = max(episodes + 1, int(episodes * 10 ** (1 / PER_DECADE)))
+        point = history_point(time, episodes, steps, collection)
+        if point is not None:
+            self.history.append(point)
+
+    def pace(self, now: float) -> float:
+        """Steps a second over the last minute, or since the first event if that is shorter."""
+        if self.first is None:
+            return 0.0
+        since = now - WINDOW
+        recent = sum(count for second, count in self.seconds if second > since)
+        return recent / max(1.0, min(float(WINDOW), now - self.first))
+
+
+def history_point(
+    time: float, episodes: int, steps: int, collection: Collection
+) -> HistoryPoint | None:
+    """The estimate now, or None while there is none."""
+    try:
+        estimate = collection.estimate()
+    except InputError:
+        return None
+    error = estimate.standard_error
+    return HistoryPoint(
+        time,
+        episodes,
+        steps,
+        estimate.value,
+        error if error < float("inf") else None,
+        estimate.unvisited_probability,
+    )
