@@ -40,7 +40,7 @@ def _overhead(strategy: str) -> Ratio:
     return Ratio(
         Cost(f"what {strategy} adds", whole - own, "step"),
         Cost("env.step of FrozenLake", own, "step"),
-        f"`revar.evaluate` of {EPISODES:,} episodes, plans, looks and dataset included, less "
+        f"`revar.evaluate` of {EPISODES:,} episodes, plans, checkpoints and dataset included, less "
         f"Gymnasium's own loop over the same actions",
     )
 

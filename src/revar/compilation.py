@@ -25,8 +25,8 @@ _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"
 _IN_PLACE: dict[str, Any] = {**_OPTIONS, "_nrt": False}
 
 
-# The folders whose files are compiled, or decide what is.
-CORE = ("model", "theory", "strategies", "estimators", "problems", "simulation")
+# The folders that numbers depend on: their files are compiled, or decide what is.
+CORE = ("model", "theory", "strategies", "estimators", "problems", "collection", "simulation")
 
 
 def _stamp_of_sources() -> str:

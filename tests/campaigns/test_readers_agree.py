@@ -56,7 +56,7 @@ def test_a_plan_that_is_due_is_made_where_the_log_is_folded() -> None:
         campaign.execute([Act(second, 0, state), Act(third, 0, state)])
         campaign.execute([tell_reward(third, 0, 3.0 * (turn % 4), None)])
         plan = campaign.read(lambda state, _: state.collection.plan_in_force)
-        were_due += plan is not None and plan.due
+        were_due += plan is not None and plan.expired
         campaign.execute([tell_reward(second, 0, 7.0 * (turn % 5), None), Act(first, 0, b'"a"')])
         assert_agree([campaign, Campaign.open(storage, "due")])
         campaign.execute([tell_reward(first, 0, 1.0, None)])

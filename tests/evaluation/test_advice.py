@@ -42,7 +42,9 @@ def test_the_numbers_of_large_pilots_are_the_exact_ones(problem_id: str) -> None
 def test_advice_needs_as_many_episodes_as_a_run_then_takes() -> None:
     """The advised number of flow's episodes gives about the wanted half-width."""
     lake = revar.from_gymnasium("FrozenLake-v1", discount=0.99)
-    advice = revar.advise("FrozenLake-v1", "uniform", half_width=0.004, pilot=2000, discount=0.99)
+    advice = revar.advise(
+        "FrozenLake-v1", "uniform", half_width=0.004, pilot=2000, discount=0.99, seed=1
+    )
     result = revar.simulate(
         lake,
         np.full((16, 4), 0.25),
@@ -51,6 +53,7 @@ def test_advice_needs_as_many_episodes_as_a_run_then_takes() -> None:
         runs=50,
         checkpoints=[advice.flow.episodes],
     )
+    # Over seeds the half-width reached has a standard deviation of about 0.1 of the wanted one.
     assert Z * np.median(result.standard_errors) == pytest.approx(0.004, rel=0.35)
     assert advice.gain > 1.5
     assert "of the episodes that on-policy needs here" in advice.sentence

@@ -118,7 +118,7 @@ def _restore_collection(state: CampaignState, record: SavedState) -> None:
             state.leases[row.id] = episode
     if state.definition.policy is None:  # the rows that came with acts
         states, policy = state.collection.states, state.collection.states.policy
-        for number in sorted(states.told):
+        for number in sorted(states.with_rows):
             key = states[number]
             assert isinstance(key, bytes)
             state.policy[key] = tuple(policy[number].tolist())

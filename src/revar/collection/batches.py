@@ -124,8 +124,7 @@ def pack(request: BatchRequest, episodes: Dataset, known: int, fault: str = "") 
     new = new[np.argsort(place)]
     numbers: IntArray = np.append(np.arange(1 + int(met.max(initial=0))), ENDED)
     numbers[new] = known + np.arange(new.size)
-    labels = episodes.labels
-    keys = tuple(state if labels is None else labels[state] for state in new.tolist())
+    keys = tuple(episodes.label_of(state) for state in new.tolist())
     renumbered = replace(
         episodes,
         states=numbers[episodes.states],

@@ -102,9 +102,9 @@ class Collection:
                 f"the earlier episodes have action {dataset.actions.max()}; there are "
                 f"{self.actions} actions"
             )
-        keys = [_key(dataset, i) for i in range(dataset.states_seen)]
+        keys = [dataset.label_of(i) for i in range(dataset.states_seen)]
         numbers = self.number_states(keys)
-        self.tell_states(numbers[np.unique(dataset.states)], policy)
+        self.ask_policy(numbers[np.unique(dataset.states)], policy)
         following = np.append(numbers, ENDED)[dataset.successors]  # -1 picks the last: ENDED
         for first, end in zip(dataset.start[:-1], dataset.start[1:], strict=True):
             part = slice(first, end)
@@ -125,7 +125,7 @@ class Collection:
 
         They are number `first` and those that follow; states bear this collection's numbers.
         """
-        self.tell_states(np.unique(episodes.states), policy)
+        self.ask_policy(np.unique(episodes.states), policy)
         self.statistics.add(VisitStatistics.from_episodes(episodes, len(self.states), self.actions))
         self._count(len(episodes))
         if self.log is not None:
@@ -135,10 +135,10 @@ class Collection:
         """The numbers of these states; those that were never met get the next ones."""
         return np.array([self.states.number(key) for key in keys], dtype=np.int64)
 
-    def tell_states(self, numbers: IntArray, policy: Policy) -> None:
+    def ask_policy(self, numbers: IntArray, policy: Policy) -> None:
         """Ask the target policy about these states."""
         for number in numbers.tolist():
-            self.states.tell(number, policy(self.states[number]))
+            self.states.set_row(number, policy(self.states[number]))
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -176,10 +176,10 @@ class Collection:
         With a `row` [1, A], as if it had been told of `state`, or of a state met for the first
         time.
         """
-        if self.plan_in_force is not None and not self.plan_in_force.due:
+        if self.plan_in_force is not None and not self.plan_in_force.expired:
             return self.plan_in_force
         policy = self.states.policy_with(state, row)
-        covered = self.states.told
+        covered = self.states.with_rows
         if row is not None:
             covered |= {len(self.states) if state is None else state}
         if len(policy) > 0:
@@ -193,7 +193,7 @@ class Collection:
     def put_plan_in_force(self) -> PlanInForce:
         """Follow the plan that is due from now on."""
         plan = self.plan_in_force
-        if plan is None or plan.due:
+        if plan is None or plan.expired:
             plan = self.plan_in_force = self.plan_due()
         return plan
 
@@ -230,14 +230,10 @@ def new_seed() -> int:
 def _replay_step(
     episode: Episode, trajectory: Trajectory, step: int, dataset: Dataset, policy: Policy
 ) -> None:
-    key = _key(dataset, int(trajectory.states[step]))
+    key = dataset.label_of(int(trajectory.states[step]))
     action = int(trajectory.actions[step])
     episode.repeat(key, policy(key), action, float(trajectory.propensities[step]))
     successor = int(trajectory.successors[step])
     episode.observe(
-        float(trajectory.rewards[step]), None if successor == ENDED else _key(dataset, successor)
+        float(trajectory.rewards[step]), None if successor == ENDED else dataset.label_of(successor)
     )
-
-
-def _key(dataset: Dataset, state: int) -> Hashable:
-    return state if dataset.labels is None else dataset.labels[state]

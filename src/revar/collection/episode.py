@@ -53,7 +53,7 @@ class Episode:
         """
         number, row, plan = self._enter(state, probabilities)
         collection = self._collection
-        action, propensity = plan.action(
+        action, propensity = plan.choose_action(
             len(self.rewards),
             number,
             row,
@@ -75,7 +75,7 @@ class Episode:
             plan = collection.plan_due(number, row)
         place = len(collection.states) if number is None else number
         stream = _Peek(self.rng)
-        action, propensity = plan.action(
+        action, propensity = plan.choose_action(
             len(self.rewards),
             place,
             row,
@@ -168,7 +168,7 @@ class Episode:
         return number, row, plan
 
     def _take(self, state: int, plan: PlanInForce, action: int, propensity: float) -> None:
-        if plan.follows:
+        if plan.counts_taken:
             plan.take(len(self.rewards), state, action)
         self.state, self.plan = state, plan
         self.action, self.propensity = action, propensity

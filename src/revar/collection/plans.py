@@ -1,7 +1,7 @@
-"""Planner and follower: which plan is due, and which action a plan asks for. Both are pure.
+"""Planner and follower: which plan is due, and which action it asks for. Asking changes nothing.
 
-What changes while a plan is followed is kept in `PlanInForce`, and changes only where an action is
-taken or an episode ends.
+`Planner.plan` makes plans. `PlanInForce.choose_action` follows one; what was taken under it changes
+only where an action is taken or an episode ends.
 """
 
 from collections.abc import Callable
@@ -39,16 +39,16 @@ class PlanInForce:
         # By table and state, where shares are followed step by step.
         self.taken: dict[tuple[int, int], IntArray] = {}  # [1, 1, A]
         self._last_table = plan.scores.shape[0] - 1
-        self.follows = plan.selection is Selection.FOLLOW
+        self.counts_taken = plan.selection is Selection.FOLLOW
         self._selection = int(plan.selection)  # numba types a number faster than an enum
         self._scores: dict[tuple[int, int], FloatArray] = {}  # [1, 1, A], checked
 
     @property
-    def due(self) -> bool:
-        """Whether it has served as long as it should, so that a new plan is wanted."""
+    def expired(self) -> bool:
+        """Whether it has served as long as it should, so that a new plan is due."""
         return self.plan.lasts is not None and self.episodes >= self.plan.lasts
 
-    def action(
+    def choose_action(
         self,
         step: int,
         state: int,
@@ -72,7 +72,7 @@ class PlanInForce:
             if remember:
                 self._scores[place] = scores
         taken = NOTHING_TAKEN
-        if self.follows:
+        if self.counts_taken:
             taken = self.taken.get(place, NOTHING_TAKEN)
             if taken is NOTHING_TAKEN:
                 taken = np.zeros(scores.shape, dtype=np.int64)
@@ -82,7 +82,7 @@ class PlanInForce:
 
     def take(self, step: int, state: int, action: int) -> None:
         """Count an action taken at that step and state; only a plan that follows shares asks."""
-        if not self.follows:
+        if not self.counts_taken:
             return
         place = (step if step < self._last_table else self._last_table, state)
         taken = self.taken.get(place)

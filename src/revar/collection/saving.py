@@ -29,7 +29,7 @@ PLAIN = (
 )
 
 
-class Packed(msgspec.Struct, frozen=True, array_like=True):
+class PackedArray(msgspec.Struct, frozen=True, array_like=True):
     """An array of numbers."""
 
     dtype: str
@@ -37,7 +37,7 @@ class Packed(msgspec.Struct, frozen=True, array_like=True):
     data: bytes
 
     @classmethod
-    def of(cls, array: Any) -> "Packed":
+    def of(cls, array: Any) -> "PackedArray":
         """The array, copied."""
         return cls(array.dtype.str, array.shape, np.ascontiguousarray(array).tobytes())
 
@@ -49,7 +49,7 @@ class Packed(msgspec.Struct, frozen=True, array_like=True):
 class SavedPlan(msgspec.Struct, frozen=True):
     """See `PlanInForce`. `taken` has a table, a state and the times each action was taken."""
 
-    scores: Packed
+    scores: PackedArray
     selection: int
     lasts: int | None
     visits_first: int
@@ -81,9 +81,9 @@ class SavedCollection(msgspec.Struct, frozen=True):
     """All that a collection knows, but for its finished episodes."""
 
     keys: list[Any]
-    policy: Packed
+    policy: PackedArray
     told: list[int]
-    statistics: dict[str, Packed]
+    statistics: dict[str, PackedArray]
     budget: int | None
     finished: int
     prior_episodes: int
@@ -107,9 +107,9 @@ def save(collection: Collection, episodes: list[Episode]) -> SavedCollection:
     records = [_save_episode(episode, place(episode.plan)) for episode in episodes]
     return SavedCollection(
         keys=list(collection.states.keys),
-        policy=Packed.of(collection.states.policy),
-        told=sorted(collection.states.told),
-        statistics={k: Packed.of(v) for k, v in collection.statistics.arrays().items()},
+        policy=PackedArray.of(collection.states.policy),
+        told=sorted(collection.states.with_rows),
+        statistics={k: PackedArray.of(v) for k, v in collection.statistics.arrays().items()},
         budget=collection.budget,
         finished=collection.finished,
         prior_episodes=collection.prior_episodes,
@@ -125,7 +125,7 @@ def restore(collection: Collection, record: SavedCollection) -> list[Episode]:
     for key in record.keys:
         collection.states.number(key)
     for number in record.told:
-        collection.states.tell(number, tuple(policy[number].tolist()))
+        collection.states.set_row(number, tuple(policy[number].tolist()))
     collection.statistics = VisitStatistics.from_arrays(
         {name: packed.array() for name, packed in record.statistics.items()}
     )
@@ -140,7 +140,7 @@ def restore(collection: Collection, record: SavedCollection) -> list[Episode]:
 def _save_plan(in_force: PlanInForce) -> SavedPlan:
     plan = in_force.plan
     return SavedPlan(
-        scores=Packed.of(plan.scores),
+        scores=PackedArray.of(plan.scores),
         selection=int(plan.selection),
         lasts=plan.lasts,
         visits_first=plan.visits_first,

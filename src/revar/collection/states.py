@@ -22,8 +22,8 @@ class States:
         self.actions = actions
         self._numbers: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
-        self._rows: list[FloatArray | None] = []  # [1, A]; None until it is told
-        self._given: list[Any] = []  # the object that each row was told by
+        self._rows: list[FloatArray | None] = []  # [1, A]; None until it is set
+        self._given: list[Any] = []  # the object that each row was made of
         for key in keys:
             self.number(key)
 
@@ -47,7 +47,7 @@ class States:
         return self.policy_with(None, None)
 
     @property
-    def told(self) -> frozenset[int]:
+    def with_rows(self) -> frozenset[int]:
         """The states in which the target policy's row is known."""
         return frozenset(number for number, row in enumerate(self._rows) if row is not None)
 
@@ -75,20 +75,20 @@ class States:
         return number
 
     def enter(self, key: Hashable, probabilities: Any) -> tuple[int, FloatArray]:
-        """`number` and `tell` in one: this happens before every action."""
+        """`number` and `set_row` in one: this happens before every action."""
         try:
             number = self._numbers.get(key)
         except TypeError:
             number = None
         if number is None or self._given[number] is not probabilities:
             number = self.number(key)
-            return number, self.tell(number, probabilities)
+            return number, self.set_row(number, probabilities)
         row = self._rows[number]
         assert row is not None
         return number, row
 
-    def tell(self, number: int, probabilities: Any) -> FloatArray:
-        """Take the target policy's probabilities in a state: checked, and the same as ever."""
+    def set_row(self, number: int, probabilities: Any) -> FloatArray:
+        """Set the target policy's row of a state; it is checked, and must not change."""
         row = self._rows[number]
         if row is not None and self._given[number] is probabilities:
             return row
@@ -98,7 +98,7 @@ class States:
         return row
 
     def check(self, key: Hashable, number: int | None, probabilities: Any) -> FloatArray:
-        """The row that `tell` would take, [1, A]; nothing is remembered."""
+        """The row that `set_row` would set, [1, A]; nothing is remembered."""
         name = f"the target policy in state {key!r}"
         row = np.atleast_1d(as_floats(probabilities, f"what {name} gives"))
         if row.shape != (self.actions,):
@@ -118,7 +118,7 @@ class States:
         return before
 
     def policy_with(self, number: int | None, row: FloatArray | None) -> FloatArray:
-        """The policy, as if `row` had been told of state `number`, or of the next one, [S, A]."""
+        """The policy, as if `row` were set for state `number`, or for the next one, [S, A]."""
         rows = list(self._rows)
         if row is not None:
             place = len(rows) if number is None else number

@@ -17,11 +17,10 @@ from revar.environments.opening import (
 )
 from revar.errors import InputError, require_extra
 from revar.evaluation.checkpoints import checkpoint_times, quantile
-from revar.evaluation.interrupts import Interrupt, catch_interrupts
-from revar.evaluation.players import Player, VectorPlayer
+from revar.evaluation.players import Interrupt, Player, VectorPlayer, catch_interrupts
 from revar.evaluation.policies import TargetPolicy, target_policy_of
 from revar.evaluation.result import EvaluationResult
-from revar.evaluation.run import Progress, Run
+from revar.evaluation.run import Evaluation, Progress
 from revar.evaluation.workers.pool import PoolPlayer, choose_pool
 from revar.evaluation.workers.worker import WorkerSetup
 from revar.model.trajectory import Dataset
@@ -69,9 +68,10 @@ def evaluate(
     horizon: steps after which an episode is cut; by default the environment's time limit.
     discount: by default that of a built-in problem or a TabularMDP, and 1 for environments.
     half_width: stop when the interval is that narrow.
-    workers: so many processes open the environment and play at once; `engine` "ray" makes them
-        Ray's, of the cluster at `address` or else of this machine. `batch` is how many episodes
-        one is given at a time, at most: docs/scaling.md has the rule.
+    workers: how many processes play at once, each with an environment of its own; 1, like None,
+        is the serial run. `engine` "ray" makes them Ray's, of the cluster at `address` or else of
+        this machine. `batch` is the most episodes that one is given at a time: docs/scaling.md
+        has the rule.
     prior: a dataset collected earlier, under any behavior; it spends no budget.
     save, resume: the file (.npz or .parquet) to write episodes to, and to go on from. It is
         written at every checkpoint, too, so that a run that is killed can be resumed from there.
@@ -136,7 +136,7 @@ def evaluate(
                 )
                 start = partial(pool.start, setup, interrupt)
                 player = PoolPlayer(collection, target, pool, start, interrupt)
-            run = Run(
+            evaluation = Evaluation(
                 collection,
                 player,
                 target,
@@ -163,9 +163,9 @@ def evaluate(
                 interrupt,
             )
             if stored is not None and earlier is not None:
-                run.take_over(stored, earlier)
-            with _shown(progress, chosen.id) as report:
-                return run.to_the_end(report)
+                evaluation.resume_from(stored, earlier)
+            with _show_progress(progress, chosen.id) as report:
+                return evaluation.run(report)
     finally:
         if isinstance(player, PoolPlayer):
             player.close()
@@ -208,7 +208,9 @@ def _path_to_write(save: str | Path | None, resume: str | Path | None) -> Path |
     return target
 
 
-def _shown(progress: bool | Progress, label: str) -> AbstractContextManager[Progress | None]:
+def _show_progress(
+    progress: bool | Progress, label: str
+) -> AbstractContextManager[Progress | None]:
     if progress is True:
         return progress_bar(label)
     return nullcontext(progress if callable(progress) else None)

@@ -1,24 +1,67 @@
 """Who plays the episodes: one environment, or several side by side in step."""
 
 import json
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from revar.collection import Collection, Episode
+from revar.collection.collection import Policy
 from revar.environments.observations import Observations
 from revar.environments.opening import blame_environment, read_reward
 from revar.errors import InputError, require_extra
-from revar.evaluation.interrupts import Interrupt
 from revar.model.trajectory import Dataset
 from revar.model.validation import LARGEST_REWARD
-
-Policy = Callable[[Any], Any]
 
 
 class Stopped(Exception):  # noqa: N818 - not an error
     """The user wants to see what is there."""
+
+
+class Interrupt:
+    """Whether the user has asked to stop."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._ignoring = False
+
+    @contextmanager
+    def ignore(self) -> Iterator[None]:
+        """Ignore signals while something is being saved."""
+        self._ignoring = True
+        try:
+            yield
+        finally:
+            self._ignoring = False
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """Note the first signal; raise at the second."""
+        del number, frame
+        if self._ignoring:
+            return
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+@contextmanager
+def catch_interrupts() -> Iterator[Interrupt]:
+    """Note Ctrl-C instead of raising; a second one raises, in case a step does not return."""
+    interrupt = Interrupt()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupt  # signals reach the main thread only
+        return
+
+    before = signal.signal(signal.SIGINT, interrupt.note)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class EpisodeError(InputError):
@@ -147,18 +190,18 @@ class VectorPlayer:
 
     def play(self, collection: Collection, number: int, count: int) -> None:
         """Play the episodes from `number` on, at most `count` of them, and finish them in order."""
-        opened = [collection.start(number + i) for i in range(min(self.width, count))]
-        done = [False] * len(opened)
+        episodes = [collection.start(number + i) for i in range(min(self.width, count))]
+        done = [False] * len(episodes)
         try:
-            self._play(opened, done)
+            self._play(episodes, done)
         except (InputError, Stopped):
             # Episodes that came to their end are complete, whatever became of the others.
-            for episode, ended in zip(opened, done, strict=True):
+            for episode, ended in zip(episodes, done, strict=True):
                 if ended:
                     episode.finish()
             raise
         self._check_actions()
-        for episode in opened:
+        for episode in episodes:
             episode.finish()
 
     def _check_actions(self) -> None:
@@ -170,14 +213,14 @@ class VectorPlayer:
                     f"the environment changed its actions from {expected} to {env.action_space}"
                 )
 
-    def _play(self, opened: list[Episode], done: list[bool]) -> None:
+    def _play(self, episodes: list[Episode], done: list[bool]) -> None:
         actions = np.full(self.width, self.env.single_action_space.start, dtype=np.int64)
         first = int(self.env.single_action_space.start)
         states = [self.observations.key(seen) for seen in self._split(self._reset())]
         while not all(done):
             if self.interrupt.asked:
                 raise Stopped
-            for i, episode in enumerate(opened):
+            for i, episode in enumerate(episodes):
                 if not done[i]:
                     action, _ = episode.act(states[i], self.policy(states[i]))
                     actions[i] = action + first
@@ -186,7 +229,7 @@ class VectorPlayer:
             except Exception as error:
                 raise blame_environment(error, "step") from error
             after = self._split(seen)
-            for i, episode in enumerate(opened):
+            for i, episode in enumerate(episodes):
                 if not done[i]:
                     states[i] = None if terminated[i] else self.observations.key(after[i])
                     episode.observe(read_reward(rewards[i]), states[i])

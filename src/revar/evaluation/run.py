@@ -11,16 +11,15 @@ import numpy as np
 from revar.collection import Collection
 from revar.datasets.files import Conditions, save_dataset
 from revar.errors import InputError
-from revar.evaluation.interrupts import Interrupt
-from revar.evaluation.players import EpisodeError, Player, Stopped, VectorPlayer
+from revar.evaluation.players import EpisodeError, Interrupt, Player, Stopped, VectorPlayer
 from revar.evaluation.policies import TargetPolicy
 from revar.evaluation.result import Checkpoint, EvaluationResult
 from revar.evaluation.workers.pool import PoolPlayer
 from revar.model.trajectory import Dataset
 
 Progress = Callable[[int, int], None]
-# A narrow interval is not believed while more of the policy's episodes than this rest on no data;
-# nor one of width zero before so many episodes: what never varied may be rare.
+# A narrow interval does not end the evaluation while a larger share of the policy's episodes rests
+# on no data; nor does one of width zero before so many episodes: what never varied may be rare.
 MOST_UNVISITED = 0.01
 LEAST_WITHOUT_NOISE = 1000
 
@@ -34,8 +33,8 @@ class EvaluationError(InputError):
 
 
 @dataclass
-class Run:
-    """What is asked for, what is there, and where the next episode comes from."""
+class Evaluation:
+    """What is asked for, what is there, and who plays the next episode."""
 
     collection: Collection
     player: Player | VectorPlayer | PoolPlayer
@@ -52,7 +51,7 @@ class Run:
     stored: Dataset | None = None  # episodes to be replayed before new ones are played
     stored_generators: tuple[str, ...] | None = None
 
-    def take_over(self, stored: Dataset, earlier: Conditions) -> None:
+    def resume_from(self, stored: Dataset, earlier: Conditions) -> None:
         """Go on where an earlier run stopped; everything but the budget must be the same."""
         for name in (
             "environment",
@@ -80,7 +79,7 @@ class Run:
         self.stored = stored.head(earlier.resumable)
         self.stored_generators = earlier.generators
 
-    def to_the_end(self, report: Progress | None) -> EvaluationResult:
+    def run(self, report: Progress | None) -> EvaluationResult:
         """Play until the budget is spent, the interval is narrow, or something happens."""
         stopped = "budget"
         trouble: InputError | None = None
@@ -93,7 +92,7 @@ class Run:
                 number = self.collection.finished
                 self.player.play(self.collection, number, budget - number)
                 position = self._position()
-                if self._check():
+                if self._add_checkpoint():
                     self._save(position)
                 if report is not None:
                     report(self.collection.finished, budget)
@@ -104,13 +103,13 @@ class Run:
         except InputError as error:
             stopped, trouble = "error", error
         except BaseException:  # not ours to judge, SystemExit for one; but nothing is lost
-            with self.interrupt.ignored():
+            with self.interrupt.ignore():
                 self._save(position)
             raise
-        with self.interrupt.ignored():
-            return self._ended(stopped, trouble, position)
+        with self.interrupt.ignore():
+            return self._conclude(stopped, trouble, position)
 
-    def _ended(
+    def _conclude(
         self, stopped: str, trouble: InputError | None, position: Conditions
     ) -> EvaluationResult:
         """Save what there is, and say what it gives."""
@@ -151,11 +150,11 @@ class Run:
         while first < len(self.stored):
             end = min(first + self.player.stride, len(self.stored))
             self.player.replay(self.collection, self.stored.part(first, end))
-            self._check()
+            self._add_checkpoint()
             first = end
 
-    def _check(self) -> bool:
-        """Keep an estimate where it is time for one; whether it was."""
+    def _add_checkpoint(self) -> bool:
+        """Keep an estimate, if it is time for one; whether it was."""
         finished = self.collection.finished
         if not self.times or finished < self.times[0]:
             return False
@@ -206,7 +205,5 @@ class Run:
 
 def _digest(dataset: Dataset, target: TargetPolicy) -> str:
     """A fingerprint of the policy over the states in which the episodes acted."""
-    keys = dataset.labels
-    acted = np.unique(dataset.states).tolist()
-    rows = [target(state if keys is None else keys[state]) for state in acted]
+    rows = [target(dataset.label_of(state)) for state in np.unique(dataset.states).tolist()]
     return hashlib.sha256(np.round(np.array(rows, dtype=np.float64), 9).tobytes()).hexdigest()

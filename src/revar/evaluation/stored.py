@@ -1,6 +1,5 @@
 """A policy's value from stored episodes alone; one dataset serves any number of policies."""
 
-from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +69,7 @@ def learn_stored(
         target = target_policy_of(opened, policy, bins)
         if opened is not env:
             opened.close()
-    first = np.asarray(target(_label(data, int(data.states[0]))))
+    first = np.asarray(target(data.label_of(int(data.states[0]))))
     collection = Collection(
         "on-policy", horizon=horizon, discount=discount, actions=max(first.size, 1), seed=0
     )
@@ -110,7 +109,3 @@ def target_by_label(policy: Any, data: Dataset) -> Any:
         return table[place]
 
     return look_up
-
-
-def _label(data: Dataset, state: int) -> Hashable:
-    return state if data.labels is None else data.labels[state]

@@ -156,6 +156,10 @@ class Dataset:
         """One more than the largest number of a state in the data."""
         return 1 + int(max(self.states.max(initial=-1), self.successors.max(initial=-1)))
 
+    def label_of(self, state: int) -> Hashable:
+        """What a state is: its label, or its number where there are no labels."""
+        return state if self.labels is None else self.labels[state]
+
     @property
     def step_in_episode(self) -> IntArray:
         """For each step its number within its episode, from 0."""

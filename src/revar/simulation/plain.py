@@ -43,11 +43,11 @@ class PlainRun:
         for a single step is made before every step.
         """
         plan = self.plan_in_force
-        if plan is None or plan.plan.lasts == 0 or (step == 0 and plan.due):
+        if plan is None or plan.plan.lasts == 0 or (step == 0 and plan.expired):
             plan = self.plan_in_force = self._planner.plan(self.task, self.statistics)
         policy = self._policy[state : state + 1]
         visits = self.statistics.visits_in(state)
-        action, propensity = plan.action(step, state, policy, visits, self.rng)
+        action, propensity = plan.choose_action(step, state, policy, visits, self.rng)
         plan.take(step, state, action)
         return action, propensity
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 import revar
 from revar.collection.batches import Batch, BatchRequest, SharedPlan
-from revar.evaluation.interrupts import Interrupt
+from revar.evaluation.players import Interrupt
 from revar.evaluation.workers.pool import (
     AHEAD,
-    SHARE,
-    Died,
+    SHARE_UNDER_WAY,
     InlinePool,
     PoolSettings,
+    WorkerDeath,
     WorkerPool,
     default_batch,
 )
@@ -37,7 +37,7 @@ def test_batches_under_way_are_a_share_of_what_is_added(
     rule = PoolSettings("inline", None, workers, longest)
     length = rule.length(added, left, None)
     assert 1 <= length <= min(longest, left)
-    assert length == 1 or rule.ahead * length <= SHARE * added
+    assert length == 1 or rule.ahead * length <= SHARE_UNDER_WAY * added
     assert rule.length(added, left, 0) == 1
 
 
@@ -59,7 +59,7 @@ class Late:
     def __init__(self, inner: InlinePool, workers: int, seed: int) -> None:
         self.inner, self.workers = inner, workers
         self.rng = np.random.default_rng(seed)
-        self.held: list[Batch | Died] = []
+        self.held: list[Batch | WorkerDeath] = []
         self.requests: list[tuple[BatchRequest, SharedPlan]] = []
 
     @property
@@ -71,7 +71,7 @@ class Late:
         self.inner.give(request, plan)
         self.held += self.inner.wait(0)
 
-    def wait(self, seconds: float) -> list[Batch | Died]:
+    def wait(self, seconds: float) -> list[Batch | WorkerDeath]:
         return [self.held.pop(int(self.rng.integers(len(self.held))))] if self.held else []
 
     def close(self) -> None:

@@ -21,8 +21,7 @@ from revar.collection.batches import (
 )
 from revar.environments.opening import is_environment
 from revar.errors import InputError, require_extra
-from revar.evaluation.interrupts import Interrupt
-from revar.evaluation.players import EpisodeError, Stopped
+from revar.evaluation.players import EpisodeError, Interrupt, Stopped
 from revar.evaluation.policies import TargetPolicy
 from revar.evaluation.workers.worker import Worker, WorkerSetup
 from revar.model.trajectory import Dataset
@@ -34,16 +33,16 @@ ENGINES = ("processes", "ray", "inline")
 AHEAD = 2
 # All batches under way together have at most this share of the episodes added when the last of
 # them was asked for, or one episode each.
-SHARE = 1.0
+SHARE_UNDER_WAY = 1.0
 # By default a worker's part of the budget falls into so many batches at least.
 BATCHES_OF_A_WORKER = 32
-LONGEST = 256
+LONGEST_BATCH = 256
 RETRIES = 3  # of a batch whose worker died
 ATTENTION_SECONDS = 0.1  # how long Ctrl-C may go unheard
 
 
 @dataclass(frozen=True)
-class Died:
+class WorkerDeath:
     """A worker ended with a request in hand; another one has taken its place."""
 
     request: BatchRequest
@@ -60,8 +59,8 @@ class WorkerPool(Protocol):
     def give(self, request: BatchRequest, plan: SharedPlan) -> None:
         """Let an idle worker play; it is sent the plan unless it has it."""
 
-    def wait(self, seconds: float) -> list[Batch | Died]:
-        """What has been played meanwhile; after so many seconds also nothing."""
+    def wait(self, seconds: float) -> list[Batch | WorkerDeath]:
+        """Batches that are done; an empty list after `seconds`."""
 
     def close(self) -> None:
         """End all workers, also those at work."""
@@ -72,7 +71,7 @@ class InlinePool:
 
     def __init__(self, setup: WorkerSetup, interrupt: Interrupt) -> None:
         self._worker = Worker(setup, interrupt)
-        self._done: list[Batch | Died] = []
+        self._done: list[Batch | WorkerDeath] = []
 
     @property
     def idle(self) -> int:
@@ -84,7 +83,7 @@ class InlinePool:
         self._worker.plan = plan
         self._done.append(self._worker.play(request))
 
-    def wait(self, seconds: float) -> list[Batch | Died]:
+    def wait(self, seconds: float) -> list[Batch | WorkerDeath]:
         """What was played."""
         del seconds
         done, self._done = self._done, []
@@ -116,7 +115,7 @@ class PoolSettings:
         longer batch.
         """
         longest = 1 if lasts == 0 else self.longest
-        return min(left, max(1, min(longest, int(SHARE * added / self.ahead))))
+        return min(left, max(1, min(longest, int(SHARE_UNDER_WAY * added / self.ahead))))
 
     def start(self, setup: WorkerSetup, interrupt: Interrupt) -> WorkerPool:
         """Start the workers."""
@@ -144,8 +143,8 @@ def choose_pool(
 ) -> PoolSettings | None:
     """The workers that are asked for; None where this process plays by itself.
 
-    One worker is the serial run, unless `single` asks for batches all the same: files collected by
-    a single worker before that was so go on as they began.
+    One worker is the serial run. Older files of a single worker hold batches; `single` resumes them
+    that way.
     """
     if engine not in ENGINES:
         raise InputError(f"engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
@@ -179,7 +178,7 @@ def default_batch(budget: int, workers: int) -> int:
     It follows from the budget: episodes that take seconds are few, and go one by one; millions of
     quick ones go in batches that make up for sending them.
     """
-    return max(1, min(LONGEST, budget // (BATCHES_OF_A_WORKER * workers)))
+    return max(1, min(LONGEST_BATCH, budget // (BATCHES_OF_A_WORKER * workers)))
 
 
 class PoolPlayer:
@@ -233,7 +232,7 @@ class PoolPlayer:
             if batch.fault:
                 raise EpisodeError(batch.fault, batch.first + len(batch.episodes))
         except BaseException:
-            # What is complete counts, though it cannot be gone on from.
+            # Keep complete batches, although a resumed run cannot continue from them.
             for waiting in sorted(self._played):
                 add_batch(self._collection, self._played[waiting], self._policy)
             raise
@@ -296,13 +295,13 @@ class PoolPlayer:
             self._given[request.number] = request, plan
             self._pool.give(request, plan)
         for report in self._pool.wait(ATTENTION_SECONDS):
-            if isinstance(report, Died):
+            if isinstance(report, WorkerDeath):
                 self._give_again(report)
             else:
                 self._played[report.number] = report
                 del self._given[report.number]
 
-    def _give_again(self, report: Died) -> None:
+    def _give_again(self, report: WorkerDeath) -> None:
         request = report.request
         self._deaths[request.number] += 1
         if self._deaths[request.number] > RETRIES:

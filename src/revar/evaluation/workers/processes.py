@@ -19,7 +19,7 @@ from typing import Any
 
 from revar.collection.batches import Batch, BatchRequest, SharedPlan
 from revar.errors import InputError
-from revar.evaluation.workers.pool import Died
+from revar.evaluation.workers.pool import WorkerDeath
 from revar.evaluation.workers.worker import Worker, WorkerSetup
 
 # Between asking a worker to end and ending it: time to close a simulator.
@@ -49,7 +49,7 @@ class ProcessPool:
         self._workers: list[_WorkerProcess] = []
         try:
             for _ in range(workers):
-                self._workers.append(self._started())
+                self._workers.append(self._start_worker())
         except BaseException:
             self.close()
             raise
@@ -68,9 +68,9 @@ class ProcessPool:
             worker.pipe.send((request, None if worker.plan_version == plan.version else plan))
         worker.plan_version = plan.version
 
-    def wait(self, seconds: float) -> list[Batch | Died]:
+    def wait(self, seconds: float) -> list[Batch | WorkerDeath]:
         """What workers have sent; those that ended are replaced."""
-        reports: list[Batch | Died] = []
+        reports: list[Batch | WorkerDeath] = []
         open_pipes = {worker.pipe: i for i, worker in enumerate(self._workers)}
         for pipe in wait(list(open_pipes), timeout=seconds):
             place = open_pipes[pipe]  # type: ignore[index]  # it waits for what it was given
@@ -78,7 +78,7 @@ class ProcessPool:
             try:
                 message = worker.pipe.recv()
             except (EOFError, OSError):
-                reports += self._replaced(place)
+                reports += self._replace_worker(place)
                 continue
             if isinstance(message, str):
                 raise InputError(message)
@@ -104,7 +104,7 @@ class ProcessPool:
             worker.process.close()
         self._workers = []
 
-    def _started(self) -> _WorkerProcess:
+    def _start_worker(self) -> _WorkerProcess:
         here, there = self._context.Pipe()
         process = self._context.Process(
             target=work,
@@ -116,7 +116,7 @@ class ProcessPool:
         there.close()
         return _WorkerProcess(process, here)
 
-    def _replaced(self, place: int) -> list[Died]:
+    def _replace_worker(self, place: int) -> list[WorkerDeath]:
         worker = self._workers[place]
         worker.process.join()
         how = f"exit code {worker.process.exitcode}"
@@ -127,8 +127,8 @@ class ProcessPool:
             )
         worker.pipe.close()
         worker.process.close()
-        self._workers[place] = self._started()
-        return [] if worker.request is None else [Died(worker.request, how)]
+        self._workers[place] = self._start_worker()
+        return [] if worker.request is None else [WorkerDeath(worker.request, how)]
 
 
 def work(
@@ -139,7 +139,7 @@ def work(
     environment: dict[str, str],
 ) -> None:
     """In the worker: play every batch that is asked for, until the pipe is closed."""
-    # As the other process is now, not as it was when the server began that forks workers.
+    # Take over the parent's folder, path and environment: the fork server may have had others.
     os.chdir(folder)
     sys.path[:] = path
     os.environ.update(environment)

@@ -6,7 +6,7 @@ from typing import Any
 from revar.cluster import start_ray
 from revar.collection.batches import Batch, BatchRequest, SharedPlan
 from revar.errors import InputError, require_extra
-from revar.evaluation.workers.pool import Died
+from revar.evaluation.workers.pool import WorkerDeath
 from revar.evaluation.workers.worker import Worker, WorkerSetup
 
 
@@ -47,9 +47,9 @@ class RayPool:
         # In a list, so that the actor fetches it only where it needs it.
         self._busy[actor.play.remote(request, plan.version, [self._plan[1]])] = actor, request
 
-    def wait(self, seconds: float) -> list[Batch | Died]:
+    def wait(self, seconds: float) -> list[Batch | WorkerDeath]:
         """Batches that have been played; actors that died are replaced."""
-        reports: list[Batch | Died] = []
+        reports: list[Batch | WorkerDeath] = []
         if not self._busy:
             return reports
         done, _ = self._ray.wait(list(self._busy), num_returns=1, timeout=seconds)
@@ -62,7 +62,7 @@ class RayPool:
                 self._ray.kill(actor)
                 self._free.append(self._actor.remote(self._setup))
                 lines = str(error).strip().splitlines() or [type(error).__name__]
-                reports.append(Died(request, " ".join(dict.fromkeys((lines[0], lines[-1])))))
+                reports.append(WorkerDeath(request, " ".join(dict.fromkeys((lines[0], lines[-1])))))
         return reports
 
     def close(self) -> None:

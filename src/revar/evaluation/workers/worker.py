@@ -10,8 +10,7 @@ from revar.collection.batches import Batch, BatchRequest, SharedPlan, pack, prep
 from revar.environments.observations import Bins, observations_of
 from revar.environments.opening import action_count, open_environment
 from revar.errors import InputError
-from revar.evaluation.interrupts import Interrupt
-from revar.evaluation.players import Player
+from revar.evaluation.players import Interrupt, Player
 from revar.evaluation.policies import target_policy_of
 from revar.strategies.strategy import Strategy
 
