@@ -41,7 +41,7 @@ def test_an_old_file_is_read(old: Path) -> None:
     with open_storage(f"sqlite:///{old}") as storage:
         assert [entry.name for entry in storage.entries()] == ["old", "second"]
         status = Campaign.open(storage, "old").status()
-        assert (status.budget, status.episodes, status.leased, status.steps) == (5, 3, 1, 9)
+        assert (status.budget, status.episodes, status.open, status.steps) == (5, 3, 1, 9)
         assert status.partial == 1
         assert status.estimate is not None
         assert status.estimate.value == pytest.approx(3.74194, abs=1e-5)
