@@ -41,7 +41,7 @@ def check(storage: str, episodes: int, notes: Path) -> dict[str, Any]:
     finished = {line["path"] for line in acknowledged if line["path"].endswith("/finish")}
     assert status.episodes - status.late == episodes, status
     assert status.episodes >= len(finished)
-    assert (status.free, status.leased, status.spent) == (0, 0, True), status
+    assert (status.free, status.open, status.spent) == (0, 0, True), status
     return {
         "acknowledged": len(acknowledged),
         "unanswered": 2 * sum(line["kind"] == "sent" for line in lines) - len(lines),

@@ -1,6 +1,6 @@
 """Many workers on one campaign at once, through the service or each on the storage itself.
 
-python -m tests.campaigns.crowd sqlite:////tmp/crowd.db --workers 16 --episodes 800
+python -m tests.campaigns.crowd sqlite:///crowd.db --workers 16 --episodes 800
 python -m tests.campaigns.crowd postgresql://... --direct
 """
 

@@ -41,7 +41,7 @@ def test_places_are_reserved_at_the_start(clock: Clock) -> None:
         campaign.start_episode()
     assert caught.value.retry_after == pytest.approx(6)
     status = campaign.status()
-    assert (status.leased, status.free, status.episodes) == (2, 0, 0)
+    assert (status.open, status.free, status.episodes) == (2, 0, 0)
 
 
 def test_two_processes_share_one_budget(clock: Clock) -> None:
@@ -82,7 +82,7 @@ def test_a_lease_is_not_taken_without_need(clock: Clock) -> None:
     clock.time += 1_000
     campaign.start_episode()  # there was room
     assert slow.act("s") in (0, 1)
-    assert campaign.status().leased == 2
+    assert campaign.status().open == 2
 
 
 def test_late_results_count(clock: Clock) -> None:
@@ -112,7 +112,7 @@ def test_a_late_episode_takes_a_free_place_back(clock: Clock) -> None:
     clock.time += 11
     third = campaign.start_episode()  # both leases ran out, one place was needed
     first.act("s")  # takes the other
-    assert campaign.status().leased == 2
+    assert campaign.status().open == 2
     with pytest.raises(CampaignError, match="place in the budget is gone"):
         second.act("s")
     third.abandon()
@@ -128,7 +128,7 @@ def test_a_late_episode_that_finishes_uses_its_place(clock: Clock) -> None:
     campaign.start_episode()  # both leases ran out, one place is free
     late.reward(1.0, None)
     status = campaign.status()
-    assert (status.episodes, status.leased, status.free, status.late) == (1, 1, 0, 0)
+    assert (status.episodes, status.open, status.free, status.late) == (1, 1, 0, 0)
     with pytest.raises(CampaignError):
         other.act("s")
 
@@ -142,7 +142,7 @@ def test_an_expired_episode_that_is_finished_takes_a_free_place(clock: Clock) ->
     campaign.start_episode()  # both leases ran out; one place is free
     early.finish()
     status = campaign.status()
-    assert (status.episodes, status.late, status.leased, status.free) == (1, 0, 1, 0)
+    assert (status.episodes, status.late, status.open, status.free) == (1, 0, 1, 0)
 
 
 def test_an_abandoned_episode_frees_its_place_at_once(clock: Clock) -> None:
@@ -182,7 +182,7 @@ def test_the_last_reward_of_a_finished_episode_takes_no_place(clock: Clock) -> N
     episode.finish()  # it has used its place; the outcome of its last action comes late
     episode.reward(2.0, "s")
     status = campaign.status()
-    assert (status.episodes, status.steps, status.leased, status.free) == (1, 2, 0, 1)
+    assert (status.episodes, status.steps, status.open, status.free) == (1, 2, 0, 1)
 
 
 def test_a_closed_campaign_starts_nothing_and_takes_results(clock: Clock) -> None:
@@ -214,4 +214,4 @@ def test_a_lease_renewed_meanwhile_is_not_taken(clock: Clock) -> None:
 
     (verdict,) = slow_worker.add([Released(alive.id)])
     assert verdict.code == "leased"
-    assert campaign.status().leased == 1
+    assert campaign.status().open == 1

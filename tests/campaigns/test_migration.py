@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from revar.campaigns import Campaign, SQLiteStorage, StorageError, open_storage
-from revar.campaigns.storage import postgres, schema, sqlite
+from revar.campaigns.storage import postgres, sql, sqlite
 from revar.campaigns.storage.interface import Snapshot
 
 # Written by schema version 1; see its content in the tests below.
@@ -34,21 +34,21 @@ def version(path: Path) -> int:
 
 
 def test_the_old_file_is_old() -> None:
-    assert version(OLD) == 1 < schema.VERSION
+    assert version(OLD) == 1 < sql.VERSION
 
 
 def test_an_old_file_is_read(old: Path) -> None:
     with open_storage(f"sqlite:///{old}") as storage:
         assert [entry.name for entry in storage.entries()] == ["old", "second"]
         status = Campaign.open(storage, "old").status()
-        assert (status.budget, status.episodes, status.leased, status.steps) == (5, 3, 1, 9)
+        assert (status.budget, status.episodes, status.open, status.steps) == (5, 3, 1, 9)
         assert status.partial == 1
         assert status.estimate is not None
         assert status.estimate.value == pytest.approx(3.74194, abs=1e-5)
         data = Campaign.open(storage, "old").dataset()
         assert data.labels == ("home", ("list", 2), '{"n":1.5,"page":"café"}')
         assert data.rewards.tolist() == [0.5, 1.0, 2.5, 2.0, 2.5, 3.0, 3.5, 4.0]
-    assert version(old) == schema.VERSION
+    assert version(old) == sql.VERSION
 
 
 def test_an_old_file_goes_on(old: Path) -> None:
@@ -86,7 +86,7 @@ def test_an_old_snapshot_is_ignored(tmp_path: Path) -> None:
 def test_a_newer_file_is_refused(old: Path) -> None:
     SQLiteStorage(old).close()
     connection = sqlite3.connect(old)
-    connection.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+    connection.execute(f"PRAGMA user_version = {sql.VERSION + 1}")
     connection.close()
     with pytest.raises(StorageError, match="written by a newer revar"):
         SQLiteStorage(old)
@@ -114,7 +114,7 @@ def test_an_old_database_of_postgres(postgres_url: str, old: Path) -> None:
     with psycopg.connect(postgres_url) as connection:
         connection.execute("CREATE TABLE revar_schema (version BIGINT NOT NULL)")
         connection.execute("INSERT INTO revar_schema VALUES (1)")
-        for statement in schema.STEPS[0]:
+        for statement in sql.STEPS[0]:
             connection.execute(statement.format(**postgres.DIALECT))
         for table in ("revar_campaigns", "revar_events"):
             for row in source.execute(f"SELECT * FROM {table}"):
@@ -131,7 +131,7 @@ def test_an_old_database_of_postgres(postgres_url: str, old: Path) -> None:
 def test_a_newer_database_of_postgres_is_refused(postgres_url: str) -> None:
     open_storage(postgres_url).close()
     with psycopg.connect(postgres_url) as connection:
-        connection.execute("INSERT INTO revar_schema VALUES (%s)", (schema.VERSION + 1,))
+        connection.execute("INSERT INTO revar_schema VALUES (%s)", (sql.VERSION + 1,))
     with pytest.raises(StorageError, match="written by a newer revar"):
         open_storage(postgres_url)
 

@@ -13,7 +13,7 @@ from revar.campaigns.commands import Act, Command, propose, tell_reward
 from revar.campaigns.events import Closed, Finished, Released, Started
 from revar.campaigns.snapshots import snapshot_of
 from revar.campaigns.state import CampaignState
-from revar.campaigns.storage.interface import Appended
+from revar.campaigns.storage.interface import AppendResult
 from tests.campaigns.worlds import Clock
 
 STATES = ("a", "b", "c", "d", "e")
@@ -74,7 +74,7 @@ class Racing(MemoryStorage):
         super().__init__(clock)
         self.others: Callable[[], object] | None = None
 
-    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> Appended:
+    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> AppendResult:
         others, self.others = self.others, None
         if others is not None:
             others()

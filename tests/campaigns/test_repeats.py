@@ -28,7 +28,7 @@ def log_length(campaign: Campaign) -> int:
 def test_start_with_the_same_id_is_the_same_episode(campaign: Campaign) -> None:
     first, again = campaign.start_episode("mine"), campaign.start_episode("mine")
     assert (first.id, first.number) == (again.id, again.number) == ("mine", 0)
-    assert campaign.status().leased == 1
+    assert campaign.status().open == 1
 
 
 def test_act_again_gives_the_same_action_and_draws_nothing(campaign: Campaign) -> None:
@@ -42,11 +42,11 @@ def test_reward_again_counts_once(campaign: Campaign) -> None:
     episode = campaign.start_episode()
     episode.act("a")
     command = tell_reward(episode.id, 0, 2.0, "b")
-    replies = [campaign.ask(command) for _ in range(5)]
+    replies = [campaign.execute_one(command) for _ in range(5)]
     assert [reply.repeated for reply in replies] == [False] + [True] * 4
     assert campaign.status().steps == 1
     # The first one counts, also where a later one says something else.
-    assert campaign.ask(tell_reward(episode.id, 0, 9.0, None)).repeated
+    assert campaign.execute_one(tell_reward(episode.id, 0, 9.0, None)).repeated
     episode = campaign.episode(episode.id)
     episode.act("b")
     assert campaign.read(lambda state, _: state.collection.statistics.visits.sum()) == 1
@@ -57,8 +57,8 @@ def test_results_again_after_the_end_count_once(campaign: Campaign) -> None:
     episode.act("a")
     episode.reward(1.0, None)
     for _ in range(3):
-        assert campaign.ask(Finished(episode.id)).repeated
-        assert campaign.ask(tell_reward(episode.id, 0, 1.0, None)).repeated
+        assert campaign.execute_one(Finished(episode.id)).repeated
+        assert campaign.execute_one(tell_reward(episode.id, 0, 1.0, None)).repeated
     assert (campaign.status().episodes, campaign.status().steps) == (1, 1)
 
 
@@ -115,10 +115,10 @@ def test_the_reward_of_the_last_action_is_taken_after_finish(campaign: Campaign)
 def test_refusals(campaign: Campaign, commands: list[Act | Rewarded | Finished], code: str) -> None:
     campaign.start_episode("e")
     for command in commands[:-1]:
-        campaign.ask(command)
+        campaign.execute_one(command)
     before = log_length(campaign)
     with pytest.raises(CampaignError) as caught:
-        campaign.ask(commands[-1])
+        campaign.execute_one(commands[-1])
     assert caught.value.code == code
     assert "\n" not in str(caught.value)
     assert log_length(campaign) == before  # what is refused at once is not stored

@@ -5,9 +5,9 @@ import pytest
 
 from revar.campaigns import Campaign, MemoryStorage, text
 from revar.campaigns.service.chart import Axis, estimate_chart
+from revar.campaigns.service.insight import insight_of
 from revar.campaigns.service.pages import view_of
-from revar.campaigns.state import HistoryPoint, Progress
-from revar.campaigns.status import insight_of
+from revar.campaigns.state import History, HistoryPoint
 from revar.campaigns.text import duration
 from revar.estimators.comparison import compare
 from tests.campaigns.worlds import Clock, World
@@ -136,16 +136,16 @@ def test_insight_is_what_the_statistics_say() -> None:
     assert 0 < sum(shares) < 1
 
 
-def test_the_pace_is_that_of_the_last_minute() -> None:
-    progress = Progress()
-    assert progress.pace(0.0) == 0.0
+def test_steps_per_second_are_those_of_the_last_minute() -> None:
+    history = History()
+    assert history.steps_per_second(0.0) == 0.0
     for second in range(1_000, 1_300):
-        progress.saw_event(float(second))
+        history.saw_event(float(second))
         for _ in range(3):
-            progress.saw_step(float(second))
-    assert progress.pace(1_300.0) == pytest.approx(3.0, rel=0.05)
-    assert progress.pace(1_330.0) == pytest.approx(1.5, rel=0.1)
-    assert progress.pace(2_000.0) == 0.0
+            history.saw_step(float(second))
+    assert history.steps_per_second(1_300.0) == pytest.approx(3.0, rel=0.05)
+    assert history.steps_per_second(1_330.0) == pytest.approx(1.5, rel=0.1)
+    assert history.steps_per_second(2_000.0) == 0.0
 
 
 def test_text_for_numbers() -> None:
@@ -155,15 +155,15 @@ def test_text_for_numbers() -> None:
     assert [duration(seconds) for seconds in (0, 59, 61, 3_700, 90_000)] == [
         *("0 s", "59 s", "1 min 1 s", "1 h 1 min", "1 d 1 h")
     ]
-    assert [text.label(state) for state in (b'"a"', b"[1,2]", b'{"a":"b","c":[1]}', b"1.5")] == [
-        *("a", "(1, 2)", "a: b, c: [1]", "1.5")
-    ]
+    assert [
+        text.state_text(state) for state in (b'"a"', b"[1,2]", b'{"a":"b","c":[1]}', b"1.5")
+    ] == [*("a", "(1, 2)", "a: b, c: [1]", "1.5")]
     # What cannot be seen is named, and what would turn the text around does not.
-    assert [text.label(state) for state in (b'""', '"a\u202eb"'.encode(), b'"\\u0000"')] == [
+    assert [text.state_text(state) for state in (b'""', '"a\u202eb"'.encode(), b'"\\u0000"')] == [
         *('""', "a\\u202eb", "\\x00")
     ]
-    assert text.label(str(-(10**300)).encode()) == "-1.000…e+300"
-    assert len(text.label(b'"' + b"x" * 500 + b'"')) == text.LONGEST_LABEL
+    assert text.state_text(str(-(10**300)).encode()) == "-1.000…e+300"
+    assert len(text.state_text(b'"' + b"x" * 500 + b'"')) == text.LONGEST_STATE
     assert [text.number(value) for value in (None, float("inf"), 0.12345, 1e7)] == [
         *("-", "-", "0.1235", "1.000e+07")
     ]

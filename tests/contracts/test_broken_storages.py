@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from revar.campaigns import MemoryStorage, Storage
-from revar.campaigns.storage.interface import Appended, Entry, Snapshot, Stored
+from revar.campaigns.storage.interface import AppendResult, Entry, Snapshot, StoredEvent
 from revar.testing import STORAGE_CHECKS, check_storage
 from revar.testing import storages as checks
 
@@ -31,23 +31,23 @@ class SharesIds(MemoryStorage):
 
 
 class StripsBytes(MemoryStorage):
-    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> Appended:
+    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> AppendResult:
         return super().append(campaign_id, [body.rstrip(b"\x00\xff") for body in bodies])
 
 
 class CountsFromZero(MemoryStorage):
-    def read(self, campaign_id: str, after: int, limit: int) -> list[Stored]:
+    def read(self, campaign_id: str, after: int, limit: int) -> list[StoredEvent]:
         found = super().read(campaign_id, after, limit)
-        return [Stored(event.position - 1, event.time, event.body) for event in found]
+        return [StoredEvent(event.position - 1, event.time, event.body) for event in found]
 
 
 class IgnoresThePosition(MemoryStorage):
-    def read(self, campaign_id: str, after: int, limit: int) -> list[Stored]:
+    def read(self, campaign_id: str, after: int, limit: int) -> list[StoredEvent]:
         return super().read(campaign_id, 0, limit)
 
 
 class TakesEverything(MemoryStorage):
-    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> Appended:
+    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> AppendResult:
         self._logs.setdefault(campaign_id, [])
         return super().append(campaign_id, bodies)
 
@@ -65,15 +65,15 @@ class KeepsTheLastSnapshot(MemoryStorage):
 class WithoutLock(MemoryStorage):
     """Positions are counted before the events are there: two writers may count the same."""
 
-    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> Appended:
+    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> AppendResult:
         log = self._logs.get(campaign_id)
         if log is None:
             return super().append(campaign_id, bodies)
         length = len(log)
         time.sleep(0.005)
         now = self.now()
-        log.extend(Stored(length + i + 1, now, body) for i, body in enumerate(bodies))
-        return Appended(length + len(bodies), now)
+        log.extend(StoredEvent(length + i + 1, now, body) for i, body in enumerate(bodies))
+        return AppendResult(length + len(bodies), now)
 
 
 class Forgets(MemoryStorage):

@@ -32,7 +32,7 @@ from revar.campaigns.events import (
     decode_event,
     encode_event,
 )
-from revar.campaigns.export import dataset_of
+from revar.campaigns.export import export_dataset
 from revar.campaigns.rules import (
     BudgetReservedError,
     BudgetSpentError,
@@ -134,7 +134,7 @@ class Campaign:
         other workers hold all that is left. The same id again gives the same episode.
         """
         chosen = new_episode_id() if episode_id is None else check_episode_id(episode_id)
-        return CampaignEpisode(self, self.ask(Started(chosen)))
+        return CampaignEpisode(self, self.execute_one(Started(chosen)))
 
     def episode(self, episode_id: str) -> "CampaignEpisode":
         """An episode that was started before, here or elsewhere."""
@@ -152,7 +152,7 @@ class Campaign:
 
     def close(self) -> None:
         """Start no more episodes; open ones may still act and report."""
-        self.ask(Closed())
+        self.execute_one(Closed())
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ class Campaign:
             return self._state.collection.estimate(confidence)
 
     def status(self) -> Status:
-        """Budget, leases, pace and estimate."""
+        """Budget, leases, steps per second and estimate."""
         return self.read(lambda state, now: status_of(self.name, self.id, state, now))
 
     def find_episode(self, episode_id: str) -> EpisodeReply:
@@ -173,7 +173,7 @@ class Campaign:
             record = self._state.records.get(episode_id)
             if record is None:
                 raise CampaignError("unknown-episode", f"there is no episode {episode_id!r}")
-            return EpisodeReply(record.id, record.number, record.steps, record.over, True)
+            return EpisodeReply.of(record, repeated=True)
 
     def read(self, reader: Callable[[CampaignState, float], Read]) -> Read:
         """Call `reader` with the state and the time. Nothing changes the state meanwhile."""
@@ -183,7 +183,7 @@ class Campaign:
 
     def dataset(self, *, partial: bool = False) -> Dataset:
         """The complete episodes; with `partial` also the complete steps of the others."""
-        return dataset_of(self.definition, self.events(), partial=partial)
+        return export_dataset(self.definition, self.events(), partial=partial)
 
     def events(self) -> Iterator[tuple[float, Event]]:
         """The log from its beginning: when each event was taken, and the event."""
@@ -201,15 +201,15 @@ class Campaign:
             self._read_on(None)
 
     @overload
-    def ask(self, command: Act) -> ActionReply: ...
+    def execute_one(self, command: Act) -> ActionReply: ...
 
     @overload
-    def ask(self, command: Started | Rewarded | Finished | Released) -> EpisodeReply: ...
+    def execute_one(self, command: Started | Rewarded | Finished | Released) -> EpisodeReply: ...
 
     @overload
-    def ask(self, command: Closed) -> None: ...
+    def execute_one(self, command: Closed) -> None: ...
 
-    def ask(self, command: Command) -> Reply:
+    def execute_one(self, command: Command) -> Reply:
         """Carry out one command; an error is raised."""
         reply = self.execute([command])[0]
         if isinstance(reply, CampaignError):
@@ -299,24 +299,26 @@ class CampaignEpisode:
         """
         definition = self._campaign.definition
         command = ask_action(definition, self.id, self.steps, state, probabilities)
-        reply = self._campaign.ask(command)
+        reply = self._campaign.execute_one(command)
         self.propensity = reply.propensity
         return reply.action
 
     def reward(self, reward: float, next_state: Any) -> None:
         """The last action gave `reward` and led to `next_state`, None where the episode ended."""
-        self._follow(self._campaign.ask(tell_reward(self.id, self.steps, reward, next_state)))
+        self._follow(
+            self._campaign.execute_one(tell_reward(self.id, self.steps, reward, next_state))
+        )
 
     def finish(self) -> None:
         """Nothing more will come: it is over, and has used its place in the budget.
 
         Not needed after the episode's end or its last step; it does no harm there.
         """
-        self._follow(self._campaign.ask(Finished(self.id)))
+        self._follow(self._campaign.execute_one(Finished(self.id)))
 
     def abandon(self) -> None:
         """Give the place in the budget back at once; complete steps count."""
-        self._follow(self._campaign.ask(Released(self.id, "abandoned")))
+        self._follow(self._campaign.execute_one(Released(self.id, "abandoned")))
 
     def _follow(self, reply: EpisodeReply) -> None:
         self.steps, self.over = reply.steps, reply.over

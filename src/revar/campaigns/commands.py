@@ -8,7 +8,6 @@ import re
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isnan
 from typing import Any, TypeAlias
 
 import msgspec
@@ -32,11 +31,12 @@ from revar.campaigns.rules import (
     Effect,
     Verdict,
     judge,
-    refuse,
+    refusal,
 )
-from revar.campaigns.state import CampaignState
+from revar.campaigns.state import CampaignState, EpisodeRecord
 from revar.collection.states import checked_row
 from revar.errors import InputError
+from revar.model.trajectory import none_for_nan
 from revar.model.validation import checked_reward
 
 EPISODE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -63,6 +63,11 @@ class EpisodeReply(msgspec.Struct, frozen=True):
     steps: int
     over: bool
     repeated: bool
+
+    @classmethod
+    def of(cls, record: EpisodeRecord, repeated: bool) -> "EpisodeReply":
+        """The reply to a command about that episode."""
+        return cls(record.id, record.number, record.steps, record.over, repeated)
 
 
 class ActionReply(msgspec.Struct, frozen=True):
@@ -137,7 +142,7 @@ def propose(state: CampaignState, command: Command, now: Clock) -> tuple[list[Ev
         try:
             event = _decide(state, command)
         except InputError as error:
-            return [], refuse("invalid", str(error))
+            return [], refusal("invalid", str(error))
     return [event], verdict
 
 
@@ -150,12 +155,12 @@ def answer(state: CampaignState, command: Command, verdict: Verdict, now: Clock)
     record = state.records[command.episode]
     repeated = verdict.effect is Effect.REPEATED
     if not isinstance(command, Act):
-        return EpisodeReply(record.id, record.number, record.steps, record.over, repeated)
+        return EpisodeReply.of(record, repeated)
     decision = record.decision(command.step)
     if decision is None:
         raise AssertionError(f"step {command.step} of episode {record.id} is not known")
     _, action, propensity = decision
-    return ActionReply(record.id, command.step, action, _known(propensity), repeated)
+    return ActionReply(record.id, command.step, action, none_for_nan(propensity), repeated)
 
 
 def _event(command: Act, action: int = 0, propensity: float | None = None, draws: int = 0) -> Acted:
@@ -179,11 +184,7 @@ def _decide(state: CampaignState, command: Act) -> Acted:
         raise AssertionError(f"episode {command.episode} is over")
     target = command.probabilities or state.policy[command.state]
     action, propensity, draws = episode.choose(command.state, target)
-    return _event(command, action, _known(propensity), draws)
-
-
-def _known(propensity: float) -> float | None:
-    return None if isnan(propensity) else propensity
+    return _event(command, action, none_for_nan(propensity), draws)
 
 
 def _error(state: CampaignState, verdict: Verdict, now: Clock) -> CampaignError:

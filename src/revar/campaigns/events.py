@@ -63,6 +63,7 @@ class Released(msgspec.Struct, frozen=True, omit_defaults=True, tag="released"):
     reason: Literal["expired", "abandoned"] = "expired"
 
 
+# "joined" is the tag that logs have always had.
 class Merged(msgspec.Struct, frozen=True, omit_defaults=True, tag="joined"):
     """Another campaign about the same question was merged into this one, with its budget."""
 

@@ -11,7 +11,7 @@ import msgspec
 from revar.campaigns.definition import Definition
 from revar.campaigns.events import Acted, Event, Rewarded, decode_state
 from revar.campaigns.rules import events_in_effect
-from revar.model.trajectory import ENDED, Dataset, Trajectory
+from revar.model.trajectory import ENDED, Dataset, Trajectory, nan_for_none
 
 FORMATS = ("jsonl", "csv")
 
@@ -39,7 +39,7 @@ class ExportedEpisode:
     steps: list[Step] = field(default_factory=list)
 
 
-def episodes_of(
+def export_episodes(
     definition: Definition, events: Iterable[tuple[float, Event]]
 ) -> list[ExportedEpisode]:
     """Every episode with complete steps, by number; events without effect are left out."""
@@ -67,7 +67,7 @@ def episodes_of(
     return sorted(episodes.values(), key=lambda episode: episode.number)
 
 
-def dataset_of(
+def export_dataset(
     definition: Definition, events: Iterable[tuple[float, Event]], *, partial: bool
 ) -> Dataset:
     """Complete episodes, or with `partial` every complete step; labels say what the states are."""
@@ -82,19 +82,16 @@ def dataset_of(
             [step.action for step in episode.steps],
             [step.reward for step in episode.steps],
             last_successor=number(episode.steps[-1].next_state),
-            propensities=[
-                float("nan") if step.propensity is None else step.propensity
-                for step in episode.steps
-            ],
+            propensities=[nan_for_none(step.propensity) for step in episode.steps],
         )
-        for episode in episodes_of(definition, events)
+        for episode in export_episodes(definition, events)
         if episode.complete or partial
     ]
-    dataset = Dataset.of(trajectories, tuple(label(state) for state in numbers))
+    dataset = Dataset.of(trajectories, tuple(state_label(state) for state in numbers))
     return replace(dataset, action_count=definition.actions)
 
 
-def label(state: bytes) -> Hashable:
+def state_label(state: bytes) -> Hashable:
     """A state as Python sees it: arrays as tuples, objects as their JSON text."""
     value = decode_state(state)
     if isinstance(value, dict):
@@ -106,7 +103,7 @@ def export_text(
     definition: Definition, events: Iterable[tuple[float, Event]], form: str
 ) -> Iterator[str]:
     """The complete steps as text, piece by piece: one episode a line, or one step a row."""
-    episodes = episodes_of(definition, events)
+    episodes = export_episodes(definition, events)
     return _json_lines(episodes) if form == "jsonl" else _rows(episodes)
 
 

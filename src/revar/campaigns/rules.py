@@ -47,8 +47,8 @@ TAKEN = Verdict(Effect.TAKEN)
 REPEATED = Verdict(Effect.REPEATED)
 
 
-def refuse(code: str, reason: str) -> Verdict:
-    """The event changes nothing."""
+def refusal(code: str, reason: str) -> Verdict:
+    """The verdict that the event changes nothing."""
     return Verdict(Effect.REFUSED, code, reason)
 
 
@@ -80,13 +80,13 @@ class BudgetReservedError(CampaignError):
 
 
 def fold(state: CampaignState, position: int, time: float, event: Event) -> Verdict:
-    """Apply the next event of the log to the state."""
+    """Judge the next event of the log, and apply it to the state if it takes effect."""
     if position != state.position + 1:
         raise AssertionError(f"event {position} follows on event {state.position}")
     state.position = position
     verdict = judge(state, event, time)
     if verdict.effect is Effect.TAKEN:
-        state.take(event, time)
+        state.apply(event, time)
     return verdict
 
 
@@ -99,7 +99,7 @@ def events_in_effect(
     """
     strategy = StrategyRecord("on-policy")
     state = CampaignState(msgspec.structs.replace(definition, strategy=strategy))
-    state.progress.next_point = sys.maxsize  # nobody asks for its history
+    state.history.next_point = sys.maxsize  # nobody asks for it
     for position, (time, event) in enumerate(events, 1):
         if fold(state, position, time, event).effect is Effect.TAKEN:
             yield time, event, state
@@ -111,7 +111,7 @@ def judge(state: CampaignState, event: Event, time: float) -> Verdict:
         return _ABOUT_CAMPAIGN[type(event)](state, event)
     record = state.records.get(event.episode)
     if record is None:
-        return refuse("unknown-episode", f"there is no episode {event.episode!r}")
+        return refusal("unknown-episode", f"there is no episode {event.episode!r}")
     if isinstance(event, Acted):
         return _judge_action(state, event, record)
     if isinstance(event, Rewarded):
@@ -127,10 +127,10 @@ def _judge_start(state: CampaignState, event: Started) -> Verdict:
     if event.merged or (state.free > 0 and not state.spent):
         return TAKEN
     if state.closed:
-        return refuse("budget-spent", "the campaign is closed: no more episodes are started")
+        return refusal("budget-spent", "the campaign is closed: no more episodes are started")
     if state.spent:
-        return refuse("budget-spent", f"all {state.budget} episodes are finished")
-    return refuse(
+        return refusal("budget-spent", f"all {state.budget} episodes are finished")
+    return refusal(
         "budget-reserved",
         f"all of the {state.budget - state.finished} episodes left are with other workers",
     )
@@ -158,7 +158,7 @@ def _judge_action(state: CampaignState, event: Acted, record: EpisodeRecord) -> 
         before = state.collection.states[taken[0]]
         if before == key:
             return REPEATED
-        return refuse(
+        return refusal(
             "conflict",
             f"step {event.step} of episode {record.id!r} was taken in state "
             f"{_quote(before)}, not in {_quote(key)}",
@@ -175,15 +175,15 @@ def _judge_action(state: CampaignState, event: Acted, record: EpisodeRecord) -> 
 def _out_of_order(event: Acted, record: EpisodeRecord) -> Verdict | None:
     name = f"episode {record.id!r}"
     if record.over:
-        return refuse("episode-over", f"{name} is over after {record.steps} steps")
+        return refusal("episode-over", f"{name} is over after {record.steps} steps")
     if record.waits:
-        return refuse(
+        return refusal(
             "out-of-order",
             f"{name} waits for the reward of step {record.steps}, and is asked for step "
             f"{event.step}",
         )
     if event.step != record.steps:
-        return refuse("out-of-order", f"{name} is at step {record.steps}, not at {event.step}")
+        return refusal("out-of-order", f"{name} is at step {record.steps}, not at {event.step}")
     return None
 
 
@@ -191,7 +191,7 @@ def _elsewhere(state: CampaignState, key: bytes, record: EpisodeRecord) -> Verdi
     number = None if record.episode is None else record.episode.state
     if number is None or state.collection.states[number] == key:
         return None
-    return refuse(
+    return refusal(
         "conflict",
         f"episode {record.id!r} is in state {_quote(state.collection.states[number])}, and is "
         f"asked to act in state {_quote(key)}",
@@ -202,7 +202,7 @@ def _without_lease(state: CampaignState, event: Acted, record: EpisodeRecord) ->
     may_take_one = state.free > 0 and not state.closed
     if event.merged or record.merged or record.id in state.leases or may_take_one:
         return None
-    return refuse(
+    return refusal(
         "lease-lost",
         f"the lease of episode {record.id!r} ran out and its place in the budget is gone; what it "
         f"has completed counts",
@@ -212,32 +212,32 @@ def _without_lease(state: CampaignState, event: Acted, record: EpisodeRecord) ->
 def _against_policy(state: CampaignState, event: Acted, key: bytes) -> Verdict | None:
     actions, sent = state.definition.actions, event.probabilities
     known = state.policy.get(key)
-    refusal: Verdict | None = None
+    verdict: Verdict | None = None
     if not 0 <= event.action < actions:
-        refusal = refuse("invalid", f"action {event.action} of {actions}")
+        verdict = refusal("invalid", f"action {event.action} of {actions}")
     elif state.definition.policy is not None:
         if sent is not None:
-            refusal = refuse("invalid", "the target policy is a table: send no probabilities")
+            verdict = refusal("invalid", "the target policy is a table: send no probabilities")
         elif known is None:
-            refusal = refuse("unknown-state", f"the target policy has no state {_quote(key)}")
+            verdict = refusal("unknown-state", f"the target policy has no state {_quote(key)}")
     elif sent is None:
-        refusal = refuse("invalid", "the target policy's probabilities in this state are missing")
+        verdict = refusal("invalid", "the target policy's probabilities in this state are missing")
     elif len(sent) != actions:
-        refusal = refuse("invalid", f"{len(sent)} probabilities, but {actions} actions")
+        verdict = refusal("invalid", f"{len(sent)} probabilities, but {actions} actions")
     elif known is not None and max(map(_distance, sent, known)) > SUM_TOLERANCE:
-        refusal = refuse(
+        verdict = refusal(
             "conflict",
             f"the target policy had probabilities {list(known)} in state {_quote(key)} before, "
             f"and {sent} now; a policy under evaluation must not change",
         )
-    return refusal
+    return verdict
 
 
 def _judge_reward(event: Rewarded, record: EpisodeRecord) -> Verdict:
     if 0 <= event.step < record.steps:
         return REPEATED
     if not record.waits or event.step != record.steps:
-        return refuse(
+        return refusal(
             "out-of-order",
             f"episode {record.id!r} has no action of step {event.step} that waits for its reward",
         )
@@ -250,7 +250,7 @@ def _judge_release(
     if record.id not in state.leases:
         return REPEATED
     if event.reason == "expired" and time < record.seen + state.definition.lease:
-        return refuse("leased", f"the lease of episode {record.id!r} has been renewed")
+        return refusal("leased", f"the lease of episode {record.id!r} has been renewed")
     return TAKEN
 
 

@@ -31,7 +31,7 @@ class SavedRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SavedState(msgspec.Struct, frozen=True):
-    """See `CampaignState` and `Progress`."""
+    """See `CampaignState` and `History`."""
 
     format: int
     budget: int
@@ -56,8 +56,10 @@ def snapshot_due(position: int, last: int) -> bool:
 
 def snapshot_of(state: CampaignState) -> Snapshot:
     """The state as bytes."""
-    progress = state.progress
-    opened = [record.episode for record in state.records.values() if record.episode is not None]
+    history = state.history
+    open_episodes = [
+        record.episode for record in state.records.values() if record.episode is not None
+    ]
     record = SavedState(
         format=FORMAT,
         budget=state.budget,
@@ -67,12 +69,12 @@ def snapshot_of(state: CampaignState) -> Snapshot:
         closed=state.closed,
         merged=sorted(state.merged),
         records=[_save_record(state, record) for record in state.records.values()],
-        collection=saving.save(state.collection, opened),
-        history=progress.history,
-        next_point=progress.next_point,
-        first=progress.first,
-        last=progress.last,
-        seconds=list(progress.seconds),
+        collection=saving.save(state.collection, open_episodes),
+        history=history.points,
+        next_point=history.next_point,
+        first=history.first_event,
+        last=history.last_event,
+        seconds=list(history.seconds),
     )
     return Snapshot(state.position, msgspec.msgpack.encode(record))
 
@@ -93,15 +95,15 @@ def restore(definition: Definition, snapshot: Snapshot | None) -> CampaignState:
     state.steps, state.closed = record.steps, record.closed
     state.merged = set(record.merged)
     _restore_collection(state, record)
-    progress = state.progress
-    progress.history, progress.next_point = list(record.history), record.next_point
-    progress.first, progress.last = record.first, record.last
-    progress.seconds.extend(record.seconds)
+    history = state.history
+    history.points, history.next_point = list(record.history), record.next_point
+    history.first_event, history.last_event = record.first, record.last
+    history.seconds.extend(record.seconds)
     return state
 
 
 def _restore_collection(state: CampaignState, record: SavedState) -> None:
-    opened = {e.number: e for e in saving.restore(state.collection, record.collection)}
+    open_episodes = {e.number: e for e in saving.restore(state.collection, record.collection)}
     for number, row in enumerate(record.records):
         episode = EpisodeRecord(
             row.id,
@@ -109,7 +111,7 @@ def _restore_collection(state: CampaignState, record: SavedState) -> None:
             row.started,
             row.seen,
             row.merged,
-            opened.get(number),
+            open_episodes.get(number),
             row.finished_early,
             row.final_steps,
         )

@@ -1,11 +1,10 @@
 """The state of a campaign: what follows from the events of its log that took effect.
 
-Which those are is for `rules` to say. The state reads no clock.
+`rules` says which events those are. The state reads no clock.
 """
 
 from collections import deque
 from dataclasses import dataclass
-from math import nan
 
 import msgspec
 
@@ -13,9 +12,10 @@ from revar.campaigns.definition import Definition, new_collection
 from revar.campaigns.events import Acted, Event, Finished, Merged, Released, Rewarded, Started
 from revar.collection import Collection, Episode
 from revar.errors import InputError
+from revar.model.trajectory import nan_for_none
 
 PER_DECADE = 24  # points of the history for a tenfold number of episodes
-WINDOW = 60  # seconds over which the pace is measured
+WINDOW = 60  # seconds over which steps per second are counted
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class CampaignState:
             bytes(row.state): tuple(row.probabilities) for row in definition.policy or ()
         }
         self.collection = new_collection(definition)  # states are known by their canonical bytes
-        self.progress = Progress()
+        self.history = History()
 
     @property
     def free(self) -> int:
@@ -106,9 +106,9 @@ class CampaignState:
         lease = self.definition.lease
         return [record for record in self.leases.values() if now >= record.seen + lease]
 
-    def take(self, event: Event, time: float) -> None:
+    def apply(self, event: Event, time: float) -> None:
         """Let an event take effect that the rules allow."""
-        self.progress.saw_event(time)
+        self.history.saw_event(time)
         if isinstance(event, Acted):
             self._act(event, self._hear_of(event.episode, time))
         elif isinstance(event, Rewarded):
@@ -145,7 +145,7 @@ class CampaignState:
             state,
             self.policy[state],
             event.action,
-            nan if event.propensity is None else event.propensity,
+            nan_for_none(event.propensity),
             draws=event.draws,
         )
 
@@ -154,7 +154,7 @@ class CampaignState:
             self._lease_again(record)
         _open_episode(record).observe(event.reward, event.following)
         self.steps += 1
-        self.progress.saw_step(time)
+        self.history.saw_step(time)
         if record.over:
             self._finish(record, time)
 
@@ -166,7 +166,7 @@ class CampaignState:
             self.late += not (record.merged or record.id in self.leases)
             episode.finish()
             self.finished += 1
-            self.progress.saw_finish(time, self.finished, self.steps, self.collection)
+            self.history.saw_finish(time, self.finished, self.steps, self.collection)
         self.leases.pop(record.id, None)
         if not record.waits:
             record.final_steps, record.episode = episode.steps, None
@@ -177,7 +177,7 @@ class CampaignState:
         return record
 
     def _lease_again(self, record: EpisodeRecord) -> None:
-        """A sign of life of an episode that had lost its place takes a free one, if there is."""
+        """Give a free place to an episode that lost its own and is heard of again."""
         holds = record.merged or record.id in self.leases
         if not holds and self.free > 0 and not self.closed:
             self.leases[record.id] = record
@@ -200,21 +200,21 @@ class HistoryPoint(msgspec.Struct, frozen=True):
     unvisited_probability: float
 
 
-class Progress:
+class History:
     """Estimates, log-spaced in finished episodes, and steps second by second."""
 
     def __init__(self) -> None:
-        self.history: list[HistoryPoint] = []
-        self.next_point = 1  # the number of episodes at which the history gets its next
-        self.first: float | None = None  # time of the first event
-        self.last: float | None = None
+        self.points: list[HistoryPoint] = []
+        self.next_point = 1  # the number of episodes at which the next point is due
+        self.first_event: float | None = None  # its time
+        self.last_event: float | None = None
         self.seconds: deque[tuple[int, int]] = deque(maxlen=WINDOW + 1)  # (second, steps in it)
 
     def saw_event(self, time: float) -> None:
         """Something happened at that time."""
-        if self.first is None:
-            self.first = time
-        self.last = max(time, self.last or time)
+        if self.first_event is None:
+            self.first_event = time
+        self.last_event = max(time, self.last_event or time)
 
     def saw_step(self, time: float) -> None:
         """A step was completed at that time."""
@@ -232,15 +232,15 @@ class Progress:
         self.next_point = max(episodes + 1, int(episodes * 10 ** (1 / PER_DECADE)))
         point = history_point(time, episodes, steps, collection)
         if point is not None:
-            self.history.append(point)
+            self.points.append(point)
 
-    def pace(self, now: float) -> float:
-        """Steps a second over the last minute, or since the first event if that is shorter."""
-        if self.first is None:
+    def steps_per_second(self, now: float) -> float:
+        """Over the last minute, or since the first event if that is shorter."""
+        if self.first_event is None:
             return 0.0
         since = now - WINDOW
         recent = sum(count for second, count in self.seconds if second > since)
-        return recent / max(1.0, min(float(WINDOW), now - self.first))
+        return recent / max(1.0, min(float(WINDOW), now - self.first_event))
 
 
 def history_point(

@@ -1,21 +1,14 @@
-"""Where a campaign stands, for people and programs, and what its data says about it."""
+"""Where a campaign stands, for people and programs."""
 
 from dataclasses import dataclass
-from math import isfinite
 
 import msgspec
-import numpy as np
 
 from revar.campaigns.definition import Definition, StrategyRecord
 from revar.campaigns.state import CampaignState
 from revar.campaigns.text import duration, quantity
 from revar.errors import InputError
-from revar.estimators.comparison import compare, corrected_costs
 from revar.estimators.estimator import Estimate
-from revar.model.arrays import FloatArray, IntArray
-
-MOST_STATES = 12  # shown, the most visited first
-MOST_PAIRS = 8  # shown, the most uncertain first
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -38,7 +31,7 @@ class Status:
     definition: Definition
     budget: int
     episodes: int  # finished: they have used their place
-    leased: int  # open episodes that hold one
+    open: int  # episodes that hold a place
     free: int  # places nobody has used or holds
     late: int  # finished after their place had gone to another
     partial: int  # left with complete steps, without a place
@@ -46,9 +39,9 @@ class Status:
     states: int
     closed: bool
     spent: bool  # nothing more will be started
-    pace: float  # steps a second over the last minute
-    first: float | None  # time of the first event
-    last: float | None  # and of the latest
+    steps_per_second: float  # over the last minute
+    first_event: float | None  # its time
+    last_event: float | None
     now: float
     leases: tuple[Lease, ...]
     estimate: Estimate | None
@@ -56,7 +49,9 @@ class Status:
     @property
     def silence(self) -> str:
         """How long ago something happened, in words; empty where nothing has."""
-        return "" if self.last is None else f"last event {duration(self.now - self.last)} ago"
+        if self.last_event is None:
+            return ""
+        return f"last event {duration(self.now - self.last_event)} ago"
 
     @property
     def condition(self) -> str:
@@ -71,11 +66,12 @@ class Status:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.name}: {self.episodes} of {self.budget} episodes finished, {self.leased} open"
+            f"{self.name}: {self.episodes} of {self.budget} episodes finished, {self.open} open"
             + (f", {self.late} late" if self.late else "")
             + (", closed" if self.closed else ""),
             f"{quantity(self.steps, 'step')} in {quantity(self.states, 'state')}, "
-            f"{self.pace:.3g} steps a second" + (f", {self.silence}" if self.silence else ""),
+            f"{self.steps_per_second:.3g} steps a second"
+            + (f", {self.silence}" if self.silence else ""),
             str(self.estimate) if self.estimate else "no estimate yet",
         ]
         return "\n".join(lines)
@@ -94,7 +90,7 @@ def status_of(name: str, campaign_id: str, state: CampaignState, now: float) -> 
         definition=state.definition,
         budget=state.budget,
         episodes=state.finished,
-        leased=len(state.leases),
+        open=len(state.leases),
         free=state.free,
         late=state.late,
         partial=state.partial,
@@ -102,9 +98,9 @@ def status_of(name: str, campaign_id: str, state: CampaignState, now: float) -> 
         states=int((state.collection.statistics.visits.sum(axis=1) > 0).sum()),
         closed=state.closed,
         spent=state.spent,
-        pace=state.progress.pace(now),
-        first=state.progress.first,
-        last=state.progress.last,
+        steps_per_second=state.history.steps_per_second(now),
+        first_event=state.history.first_event,
+        last_event=state.history.last_event,
         now=now,
         leases=tuple(
             Lease(
@@ -182,99 +178,6 @@ class StatusMessage(msgspec.Struct, frozen=True):
             **msgspec.structs.asdict(status.definition),
             **vars(status),
             "has_policy_table": status.definition.policy is not None,
-            "open": status.leased,
-            "steps_per_second": status.pace,
-            "last_event": status.last,
             "estimate": None if status.estimate is None else EstimateMessage.of(status.estimate),
         }
         return cls(*(fields[name] for name in cls.__struct_fields__))
-
-
-@dataclass(frozen=True)
-class StateView:
-    """How a state is treated, against what the target policy does there."""
-
-    state: bytes
-    visits: int
-    target: tuple[float, ...]  # [A]
-    behavior: tuple[float, ...]  # [A] shares of its visits
-
-
-@dataclass(frozen=True)
-class PairView:
-    """A state and an action that the estimate's error comes from."""
-
-    state: bytes
-    action: int
-    visits: int
-    target: float
-    share: float  # of the remaining variance
-
-
-@dataclass(frozen=True)
-class Insight:
-    """What the data says about the estimate, for the dashboard."""
-
-    states: tuple[StateView, ...]
-    states_seen: int
-    pairs: tuple[PairView, ...]
-    on_policy_error: float | None  # standard error that on-policy episodes would have given
-    largest_share: float  # of an action, in the target policy or the behavior of those states
-    saved: float | None  # share of the episodes that on-policy would have needed on top
-
-
-def insight_of(state: CampaignState) -> Insight | None:
-    """None until a step is complete."""
-    collection = state.collection
-    statistics = collection.statistics
-    if statistics.states == 0 or not statistics.visits.any():
-        return None
-    task = collection.task
-    observed = statistics.observed(task.states)
-    try:
-        errors = corrected_costs(task, observed) / observed.visits.clip(min=1)
-        on_policy = compare(task, statistics).on_policy
-        current = collection.estimate().standard_error
-    except InputError:
-        return None
-    known = isfinite(on_policy) and isfinite(current) and current > 0
-    keys = [key if isinstance(key, bytes) else b"" for key in collection.states.keys]
-    states = _states(keys, observed.visits, task.policy)
-    return Insight(
-        states=states,
-        states_seen=int((observed.visits.sum(axis=1) > 0).sum()),
-        pairs=_pairs(keys, observed.visits, task.policy, errors),
-        largest_share=max(max(*view.target, *view.behavior, 0.0) for view in states),
-        on_policy_error=on_policy if known else None,
-        saved=(on_policy / current) ** 2 - 1.0 if known else None,
-    )
-
-
-def _states(keys: list[bytes], visits: IntArray, policy: FloatArray) -> tuple[StateView, ...]:
-    totals = visits.sum(axis=1)
-    order = np.argsort(-totals, kind="stable")[:MOST_STATES]
-    return tuple(
-        StateView(
-            keys[s],
-            int(totals[s]),
-            tuple(policy[s].tolist()),
-            tuple((visits[s] / totals[s]).tolist()),
-        )
-        for s in order.tolist()
-        if totals[s] > 0
-    )
-
-
-def _pairs(
-    keys: list[bytes], visits: IntArray, policy: FloatArray, errors: FloatArray
-) -> tuple[PairView, ...]:
-    total = float(errors.sum())
-    if not 0.0 < total < float("inf"):
-        return ()
-    order = np.argsort(-errors, axis=None, kind="stable")[:MOST_PAIRS]
-    places = [(int(s), int(a)) for s, a in zip(*np.unravel_index(order, errors.shape), strict=True)]
-    return tuple(
-        PairView(keys[s], a, int(visits[s, a]), float(policy[s, a]), float(errors[s, a]) / total)
-        for s, a in places
-        if errors[s, a] > 0
-    )

@@ -8,7 +8,7 @@ from revar.campaigns.events import decode_state
 from revar.estimators.estimator import Estimate
 
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-LONGEST_LABEL = 48  # characters of a state
+LONGEST_STATE = 48  # characters of a state
 LONGEST_NUMBER = 20  # digits of a whole number within a state
 
 
@@ -52,7 +52,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f}%" if share >= 0.095 or share == 0 else f"{100 * share:.1f}%"
 
 
-def label(state: bytes) -> str:
+def state_text(state: bytes) -> str:
     """A state for reading: an object as its fields, an array in parentheses, cut to fit."""
     value = decode_state(state)
     if isinstance(value, dict):
@@ -61,10 +61,10 @@ def label(state: bytes) -> str:
         text = f"({', '.join(_inner(item) for item in value)})"
     else:
         text = _inner(value) or '""'
-    text = text[: 2 * LONGEST_LABEL]
+    text = text[: 2 * LONGEST_STATE]
     # Characters that cannot be seen, or that turn the text beside them around, by their code.
     text = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
-    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
+    return text if len(text) <= LONGEST_STATE else f"{text[: LONGEST_STATE - 1]}…"
 
 
 def _inner(value: Any) -> str:
@@ -79,5 +79,5 @@ def _inner(value: Any) -> str:
 # What templates may say after a value and a bar.
 FILTERS = {
     function.__name__: function
-    for function in (duration, quantity, number, rate, half_width, percent, label)
+    for function in (duration, quantity, number, rate, half_width, percent, state_text)
 }

@@ -1,4 +1,4 @@
-"""`revar campaign`: create, look at, export, merge and close campaigns in a storage."""
+"""`revar campaign`: create, show, export, merge and close campaigns in a storage."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ storage_option = click.option(
 
 @click.group()
 def campaign() -> None:
-    """Create, look at, export, merge and close campaigns.
+    """Create, show, export, merge and close campaigns.
 
     \b
     Examples:
@@ -94,7 +94,7 @@ def list_campaigns(storage: str, as_json: bool) -> None:
             status.name,
             f"{status.episodes}",
             f"{status.budget}",
-            f"{status.leased}",
+            f"{status.open}",
             value,
             interval,
         )

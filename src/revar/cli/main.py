@@ -41,7 +41,7 @@ def revar() -> None:
       revar reproduce all         the paper's experiments and those beyond it, with reports
       revar report results        the reports again, from stored results
       revar serve                 live campaigns over HTTP, with a dashboard
-      revar campaign              create, look at, export and merge campaigns
+      revar campaign              create, show, export, merge and close campaigns
       revar list                  what there is: problems, strategies, estimators
     """
 

@@ -1,6 +1,5 @@
 """A collection in the middle of its work as plain records and arrays, and back again."""
 
-from math import isnan, nan
 from typing import Any
 
 import msgspec
@@ -10,6 +9,7 @@ from revar.collection.collection import Collection
 from revar.collection.episode import Episode
 from revar.collection.plans import PlanInForce
 from revar.model.statistics import VisitStatistics
+from revar.model.trajectory import nan_for_none, none_for_nan
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan
 
@@ -170,8 +170,8 @@ def _restore_plan(record: SavedPlan, strategy_id: str) -> PlanInForce:
 def _save_episode(episode: Episode, plan: int) -> SavedEpisode:
     return SavedEpisode(
         plan=plan,
-        propensity=_none_for_nan(episode.propensity),
-        propensities=[_none_for_nan(propensity) for propensity in episode.propensities],
+        propensity=none_for_nan(episode.propensity),
+        propensities=[none_for_nan(propensity) for propensity in episode.propensities],
         **{name: getattr(episode, name) for name in PLAIN},
     )
 
@@ -184,10 +184,6 @@ def _restore_episode(
     episode.skip_draws(record.draws)
     for name in PLAIN:
         setattr(episode, name, getattr(record, name))
-    episode.propensity = nan if record.propensity is None else record.propensity
-    episode.propensities = [nan if chance is None else chance for chance in record.propensities]
+    episode.propensity = nan_for_none(record.propensity)
+    episode.propensities = [nan_for_none(propensity) for propensity in record.propensities]
     return episode
-
-
-def _none_for_nan(number: float) -> float | None:
-    return None if isnan(number) else number

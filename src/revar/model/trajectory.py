@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,16 @@ from revar.model.validation import LARGEST_REWARD, as_floats, checked_reward
 
 # The successor of a step after which the episode ended by itself.
 ENDED = -1
+
+
+def none_for_nan(propensity: float) -> float | None:
+    """A propensity as JSON has it, where an unknown one is null."""
+    return None if isnan(propensity) else propensity
+
+
+def nan_for_none(propensity: float | None) -> float:
+    """A propensity as trajectories have it, where an unknown one is NaN."""
+    return nan if propensity is None else propensity
 
 
 @dataclass(frozen=True, eq=False)

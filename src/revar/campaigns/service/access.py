@@ -63,7 +63,7 @@ class Access:
         return bool(self._digests)
 
     def knows(self, token: str) -> bool:
-        """Whether it is one of the tokens; every wrong one takes as long."""
+        """Whether it is one of the tokens; answered in the same time for every wrong token."""
         digest = _digest(token)
         found = False
         for known in self._digests:
@@ -140,7 +140,7 @@ class Gate:
             return
         read = 0
 
-        async def limited() -> Message:
+        async def receive_limited() -> Message:
             nonlocal read
             message = await receive()
             read += len(message.get("body", b""))
@@ -148,7 +148,7 @@ class Gate:
                 raise HTTPException(413, self._limit, {"Connection": "close"})
             return message
 
-        await self._app(scope, limited, secured)
+        await self._app(scope, receive_limited, secured)
 
     def _refusal(self, scope: MutableMapping[str, Any]) -> Response | None:
         headers = Headers(scope=scope)
@@ -173,9 +173,9 @@ class Gate:
 
 
 def _add_headers(send: Send) -> Send:
-    async def sending(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             message["headers"] = [*message["headers"], *SECURITY]
         await send(message)
 
-    return sending
+    return send_with_headers

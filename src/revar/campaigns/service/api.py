@@ -41,7 +41,7 @@ from revar.campaigns.service.messages import (
     reply,
     reply_to_error,
 )
-from revar.campaigns.service.served import ServedCampaign, ServedCampaigns
+from revar.campaigns.service.threads import CampaignThread, CampaignThreads
 from revar.campaigns.status import EstimateMessage, StatusMessage
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate
@@ -109,9 +109,9 @@ def route(
 )
 async def act(request: Request, body: ActMessage) -> Reply:
     """Ask for an action."""
-    served = await _served(request)
-    definition = served.campaign.definition
-    return await served.submit(
+    thread = await _find_thread(request)
+    definition = thread.campaign.definition
+    return await thread.submit(
         ask_action(definition, _episode(request), body.step, body.state, body.probabilities)
     )
 
@@ -126,7 +126,7 @@ async def act(request: Request, body: ActMessage) -> Reply:
 )
 async def reward(request: Request, body: RewardMessage) -> Reply:
     """Tell what an action led to."""
-    return await _ask(
+    return await _submit(
         request, tell_reward(_episode(request), body.step, body.reward, body.next_state)
     )
 
@@ -141,7 +141,7 @@ async def reward(request: Request, body: RewardMessage) -> Reply:
 )
 async def start_episode(request: Request, body: StartEpisode) -> Response:
     """A new episode, or the one of that id."""
-    started = await _ask(request, Started(body.episode or new_episode_id()))
+    started = await _submit(request, Started(body.episode or new_episode_id()))
     known = isinstance(started, EpisodeReply) and started.repeated
     return reply(started, 200 if known else 201)
 
@@ -171,7 +171,7 @@ async def create_campaign(request: Request, body: CreateCampaign) -> StatusMessa
 
 @route("GET", CAMPAIGN, "Where a campaign stands", gives={200: StatusMessage})
 async def campaign_status(request: Request) -> StatusMessage:
-    """Budget, leases, pace and estimate."""
+    """Budget, leases, steps per second and estimate."""
     return StatusMessage.of(await _campaigns(request).read(_name(request), Campaign.status))
 
 
@@ -210,7 +210,7 @@ async def campaign_history(request: Request) -> HistoryMessage:
     """The points of the history, log-spaced."""
     return await _campaigns(request).read(
         _name(request),
-        lambda campaign: campaign.read(lambda state, _: HistoryMessage([*state.progress.history])),
+        lambda campaign: campaign.read(lambda state, _: HistoryMessage([*state.history.points])),
     )
 
 
@@ -243,7 +243,7 @@ async def campaign_data(request: Request) -> Response:
 )
 async def close_campaign(request: Request, body: EmptyMessage) -> StatusMessage:  # noqa: ARG001
     """Close it, and say where it stands."""
-    await _ask(request, Closed())
+    await _submit(request, Closed())
     return StatusMessage.of(await _campaigns(request).read(_name(request), Campaign.status))
 
 
@@ -265,7 +265,7 @@ async def show_episode(request: Request) -> EpisodeReply:
 )
 async def finish(request: Request, body: EmptyMessage) -> Reply:  # noqa: ARG001
     """Nothing more will come of it."""
-    return await _ask(request, Finished(_episode(request)))
+    return await _submit(request, Finished(_episode(request)))
 
 
 @route(
@@ -277,11 +277,11 @@ async def finish(request: Request, body: EmptyMessage) -> Reply:  # noqa: ARG001
 )
 async def abandon(request: Request, body: EmptyMessage) -> Reply:  # noqa: ARG001
     """Its complete steps count."""
-    return await _ask(request, Released(_episode(request), "abandoned"))
+    return await _submit(request, Released(_episode(request), "abandoned"))
 
 
-async def _ask(request: Request, command: Command) -> Reply:
-    return await (await _served(request)).submit(command)
+async def _submit(request: Request, command: Command) -> Reply:
+    return await (await _find_thread(request)).submit(command)
 
 
 async def _read_body(request: Request, kind: Any) -> Any:
@@ -299,12 +299,12 @@ async def _read_body(request: Request, kind: Any) -> Any:
         raise RequestError(400, "not-json", f"the body is not JSON: {error}") from None
 
 
-def _campaigns(request: Request) -> ServedCampaigns:
-    campaigns: ServedCampaigns = request.app.state.campaigns
+def _campaigns(request: Request) -> CampaignThreads:
+    campaigns: CampaignThreads = request.app.state.campaigns
     return campaigns
 
 
-async def _served(request: Request) -> ServedCampaign:
+async def _find_thread(request: Request) -> CampaignThread:
     return await _campaigns(request).find(_name(request))
 
 

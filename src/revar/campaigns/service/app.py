@@ -21,7 +21,7 @@ from revar.campaigns.service.access import Access, Gate, is_loopback
 from revar.campaigns.service.api import ROUTES
 from revar.campaigns.service.messages import error_reply, reply
 from revar.campaigns.service.openapi import openapi_document
-from revar.campaigns.service.served import ServedCampaigns
+from revar.campaigns.service.threads import CampaignThreads
 from revar.campaigns.storage import Storage
 from revar.errors import InputError, RefusedError
 
@@ -43,7 +43,7 @@ def make_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        app.state.campaigns = ServedCampaigns(storage)
+        app.state.campaigns = CampaignThreads(storage)
         try:
             yield
         finally:

@@ -16,8 +16,9 @@ from revar.campaigns.definition import LEASE, check_name
 from revar.campaigns.rules import UnknownCampaignError
 from revar.campaigns.service.access import SESSION, SESSION_SECONDS
 from revar.campaigns.service.chart import Axis, EstimateChart, estimate_chart
+from revar.campaigns.service.insight import Insight, insight_of
 from revar.campaigns.state import CampaignState, HistoryPoint, history_point
-from revar.campaigns.status import Insight, Status, insight_of, status_of
+from revar.campaigns.status import Status, status_of
 from revar.campaigns.storage.interface import StorageError
 from revar.campaigns.text import FILTERS
 from revar.errors import InputError
@@ -36,7 +37,7 @@ class CampaignView:
     axis: Axis
     chart: EstimateChart | None
     insight: Insight | None
-    average_pace: float
+    average_steps_per_second: float
 
 
 def view_of(campaign: Campaign, axis: Axis = Axis.EPISODES) -> CampaignView:
@@ -44,27 +45,30 @@ def view_of(campaign: Campaign, axis: Axis = Axis.EPISODES) -> CampaignView:
 
     def read(state: CampaignState, now: float) -> CampaignView:
         status = status_of(campaign.name, campaign.id, state, now)
-        chart = estimate_chart(_history(state, now, axis), axis, status.first or now)
-        return CampaignView(status, axis, chart, insight_of(state), _average_pace(status))
+        chart = estimate_chart(_history(state, now, axis), axis, status.first_event or now)
+        return CampaignView(
+            status, axis, chart, insight_of(state), _average_steps_per_second(status)
+        )
 
     return campaign.read(read)
 
 
 def _history(state: CampaignState, now: float, axis: Axis) -> list[HistoryPoint]:
     """The history up to now. Over time, the last point shows that nothing happened since."""
-    history = list(state.progress.history)
+    history = list(state.history.points)
     if history and (history[-1].episodes < state.finished or axis is Axis.TIME):
-        end = state.progress.last if state.spent else now
+        end = state.history.last_event if state.spent else now
         current = history_point(end or now, state.finished, state.steps, state.collection)
         if current is not None:
             history.append(current)
     return history
 
 
-def _average_pace(status: Status) -> float:
-    if status.first is None or status.last is None or status.last <= status.first:
+def _average_steps_per_second(status: Status) -> float:
+    first, last = status.first_event, status.last_event
+    if first is None or last is None or last <= first:
         return 0.0
-    return status.steps / (status.last - status.first)
+    return status.steps / (last - first)
 
 
 def routes() -> list[Route]:

@@ -48,7 +48,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredEvent:
     """An event with its place in the log, from 1, and when it was taken."""
 
     position: int
@@ -57,7 +57,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Appended:
+class AppendResult:
     """Where the last of the appended events stands, and when they were taken."""
 
     position: int
@@ -93,11 +93,11 @@ class Storage(ABC):
         """The campaign of that name."""
 
     @abstractmethod
-    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> Appended:
+    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> AppendResult:
         """Add events to the end of the log, all of them or none."""
 
     @abstractmethod
-    def read(self, campaign_id: str, after: int, limit: int) -> list[Stored]:
+    def read(self, campaign_id: str, after: int, limit: int) -> list[StoredEvent]:
         """At most `limit` events that follow the position `after`, in order."""
 
     @abstractmethod
@@ -138,7 +138,7 @@ class MemoryStorage(Storage):
         self._clock = clock
         self._lock = threading.Lock()
         self._entries: dict[str, Entry] = {}
-        self._logs: dict[str, list[Stored]] = {}
+        self._logs: dict[str, list[StoredEvent]] = {}
         self._snapshots: dict[str, Snapshot] = {}
 
     def create(self, campaign_id: str, name: str, definition: bytes) -> Entry:
@@ -162,16 +162,16 @@ class MemoryStorage(Storage):
         """See `Storage`."""
         return next((entry for entry in self.entries() if entry.name == name), None)
 
-    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> Appended:
+    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> AppendResult:
         """See `Storage`."""
         with self._lock:
             log = self._log(campaign_id)
             taken = self._clock()
             for body in bodies:
-                log.append(Stored(len(log) + 1, taken, bytes(body)))
-            return Appended(len(log), taken)
+                log.append(StoredEvent(len(log) + 1, taken, bytes(body)))
+            return AppendResult(len(log), taken)
 
-    def read(self, campaign_id: str, after: int, limit: int) -> list[Stored]:
+    def read(self, campaign_id: str, after: int, limit: int) -> list[StoredEvent]:
         """See `Storage`."""
         with self._lock:
             return self._log(campaign_id)[after : after + limit]
@@ -196,7 +196,7 @@ class MemoryStorage(Storage):
     def close(self) -> None:
         """See `Storage`; there is nothing to let go of."""
 
-    def _log(self, campaign_id: str) -> list[Stored]:
+    def _log(self, campaign_id: str) -> list[StoredEvent]:
         try:
             return self._logs[campaign_id]
         except KeyError:

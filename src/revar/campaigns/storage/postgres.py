@@ -5,16 +5,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from revar.campaigns.storage.interface import (
-    Appended,
+    AppendResult,
     CopyError,
     Entry,
     NameTakenError,
-    Snapshot,
-    Storage,
     StorageError,
-    Stored,
 )
-from revar.campaigns.storage.schema import missing_steps
+from revar.campaigns.storage.sql import SQLStorage, missing_steps
 from revar.errors import require_extra
 
 DIALECT = {
@@ -29,7 +26,7 @@ NOW = "extract(epoch FROM clock_timestamp())::double precision"
 Result = TypeVar("Result")
 
 
-class PostgresStorage(Storage):
+class PostgresStorage(SQLStorage):
     """One connection, shared by the threads of the process one at a time.
 
     A campaign's row is locked from the moment its log grows to the commit, so that positions have
@@ -51,15 +48,11 @@ class PostgresStorage(Storage):
 
     def create(self, campaign_id: str, name: str, definition: bytes) -> Entry:
         """See `Storage`."""
-
-        def insert(connection: Any) -> Any:
-            return connection.execute(
-                "INSERT INTO revar_campaigns (id, name, definition, created, length)"
-                f" VALUES (%s, %s, %s, {NOW}, 0) ON CONFLICT DO NOTHING RETURNING id",
-                (campaign_id, name, definition),
-            ).fetchone()
-
-        self._run(insert)
+        self._execute(
+            "INSERT INTO revar_campaigns (id, name, definition, created, length)"
+            f" VALUES (?, ?, ?, {NOW}, 0) ON CONFLICT DO NOTHING",
+            (campaign_id, name, definition),
+        )
         entry = self.find(name)
         if entry is None:
             raise CopyError(name)
@@ -67,17 +60,9 @@ class PostgresStorage(Storage):
             raise NameTakenError(name)
         return entry
 
-    def entries(self) -> list[Entry]:
+    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> AppendResult:
         """See `Storage`."""
-        return self._entries("ORDER BY key", ())
-
-    def find(self, name: str) -> Entry | None:
-        """See `Storage`."""
-        return next(iter(self._entries("WHERE name = %s", (name,))), None)
-
-    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> Appended:
-        """See `Storage`."""
-        rows = self._rows(
+        rows = self._execute(
             "WITH grown AS ("
             "  UPDATE revar_campaigns SET length = length + %(count)s WHERE id = %(id)s"
             f"  RETURNING key, length - %(count)s AS before, {NOW} AS taken"
@@ -90,57 +75,23 @@ class PostgresStorage(Storage):
         )
         if not rows:
             raise StorageError(f"there is no campaign with the id {campaign_id!r}")
-        return Appended(*rows[0])
-
-    def read(self, campaign_id: str, after: int, limit: int) -> list[Stored]:
-        """See `Storage`."""
-        rows = self._rows(
-            "SELECT position, taken, body FROM revar_events"
-            " WHERE campaign = (SELECT key FROM revar_campaigns WHERE id = %s) AND position > %s"
-            " ORDER BY position LIMIT %s",
-            (campaign_id, after, limit),
-        )
-        return [Stored(*row) for row in rows]
-
-    def save_snapshot(self, campaign_id: str, snapshot: Snapshot) -> None:
-        """See `Storage`."""
-        self._run(
-            lambda connection: connection.execute(
-                "INSERT INTO revar_snapshots AS kept (campaign, position, body)"
-                " SELECT key, %s, %s FROM revar_campaigns WHERE id = %s"
-                " ON CONFLICT (campaign) DO UPDATE"
-                " SET position = excluded.position, body = excluded.body"
-                " WHERE excluded.position > kept.position",
-                (snapshot.position, snapshot.body, campaign_id),
-            )
-        )
-
-    def load_snapshot(self, campaign_id: str) -> Snapshot | None:
-        """See `Storage`."""
-        rows = self._rows(
-            "SELECT position, body FROM revar_snapshots"
-            " WHERE campaign = (SELECT key FROM revar_campaigns WHERE id = %s)",
-            (campaign_id,),
-        )
-        return Snapshot(*rows[0]) if rows else None
+        return AppendResult(*rows[0])
 
     def now(self) -> float:
         """See `Storage`."""
-        return float(self._rows(f"SELECT {NOW}", ())[0][0])
+        return float(self._execute(f"SELECT {NOW}", ())[0][0])
 
     def close(self) -> None:
         """See `Storage`."""
         with self._lock:
             self._drop()
 
-    def _entries(self, condition: str, values: tuple[object, ...]) -> list[Entry]:
-        query = f"SELECT id, name, definition, created FROM revar_campaigns {condition}"
-        return [Entry(*row) for row in self._rows(query, values)]
+    def _execute(self, query: str, values: Any) -> list[tuple[Any, ...]]:
+        """See `SQLStorage`. Values may have names, too: %(name)s."""
 
-    def _rows(self, query: str, values: Any) -> list[tuple[Any, ...]]:
         def fetch(connection: Any) -> list[tuple[Any, ...]]:
-            rows: list[tuple[Any, ...]] = connection.execute(query, values).fetchall()
-            return rows
+            cursor = connection.execute(query.replace("?", "%s"), values)
+            return cursor.fetchall() if cursor.description else []
 
         return self._run(fetch)
 
@@ -150,15 +101,15 @@ class PostgresStorage(Storage):
         with self._lock:
             try:
                 try:
-                    return work(self._connected())
+                    return work(self._connect())
                 except lost:
                     self._drop()
-                    return work(self._connected())
+                    return work(self._connect())
             except self._psycopg.Error as error:
                 reason = " ".join(str(error).split())
                 raise StorageError(f"PostgreSQL: {reason}") from error
 
-    def _connected(self) -> Any:
+    def _connect(self) -> Any:
         if self._connection is None:
             self._connection = self._psycopg.connect(
                 self._url,

@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from revar.campaigns.storage.interface import (
-    Appended,
+    AppendResult,
     CopyError,
     Entry,
     NameTakenError,
-    Snapshot,
-    Storage,
     StorageError,
-    Stored,
 )
-from revar.campaigns.storage.schema import missing_steps
+from revar.campaigns.storage.sql import SQLStorage, missing_steps
 
 # Marks the file as ours ("revr"), so that another program's database is not migrated by mistake.
 APPLICATION = 0x72657672
@@ -32,7 +29,7 @@ DIALECT = {
 PATIENCE = 60.0  # seconds to wait while another process writes
 
 
-class SQLiteStorage(Storage):
+class SQLiteStorage(SQLStorage):
     """One connection, shared by the threads of the process one at a time.
 
     Write-ahead log with `synchronous=FULL`: a commit is on the disk before `append` returns. With
@@ -77,15 +74,7 @@ class SQLiteStorage(Storage):
             )
             return entry
 
-    def entries(self) -> list[Entry]:
-        """See `Storage`."""
-        return self._entries("ORDER BY key", ())
-
-    def find(self, name: str) -> Entry | None:
-        """See `Storage`."""
-        return next(iter(self._entries("WHERE name = ?", (name,))), None)
-
-    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> Appended:
+    def append(self, campaign_id: str, bodies: Sequence[bytes]) -> AppendResult:
         """See `Storage`."""
         with self._transaction() as cursor:
             cursor.execute(
@@ -102,38 +91,7 @@ class SQLiteStorage(Storage):
                 "INSERT INTO revar_events (campaign, position, taken, body) VALUES (?, ?, ?, ?)",
                 [(key, first + i, taken, body) for i, body in enumerate(bodies)],
             )
-        return Appended(last, taken)
-
-    def read(self, campaign_id: str, after: int, limit: int) -> list[Stored]:
-        """See `Storage`."""
-        rows = self._rows(
-            "SELECT position, taken, body FROM revar_events"
-            " WHERE campaign = (SELECT key FROM revar_campaigns WHERE id = ?) AND position > ?"
-            " ORDER BY position LIMIT ?",
-            (campaign_id, after, limit),
-        )
-        return [Stored(*row) for row in rows]
-
-    def save_snapshot(self, campaign_id: str, snapshot: Snapshot) -> None:
-        """See `Storage`."""
-        with self._transaction() as cursor:
-            cursor.execute(
-                "INSERT INTO revar_snapshots (campaign, position, body)"
-                " SELECT key, ?, ? FROM revar_campaigns WHERE id = ?"
-                " ON CONFLICT (campaign) DO UPDATE"
-                " SET position = excluded.position, body = excluded.body"
-                " WHERE excluded.position > revar_snapshots.position",
-                (snapshot.position, snapshot.body, campaign_id),
-            )
-
-    def load_snapshot(self, campaign_id: str) -> Snapshot | None:
-        """See `Storage`."""
-        rows = self._rows(
-            "SELECT position, body FROM revar_snapshots"
-            " WHERE campaign = (SELECT key FROM revar_campaigns WHERE id = ?)",
-            (campaign_id,),
-        )
-        return Snapshot(*rows[0]) if rows else None
+        return AppendResult(last, taken)
 
     def now(self) -> float:
         """See `Storage`."""
@@ -144,11 +102,8 @@ class SQLiteStorage(Storage):
         with self._lock:
             self._connection.close()
 
-    def _entries(self, condition: str, values: tuple[object, ...]) -> list[Entry]:
-        query = f"SELECT id, name, definition, created FROM revar_campaigns {condition}"
-        return [Entry(*row) for row in self._rows(query, values)]
-
-    def _rows(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+    def _execute(self, query: str, values: Any) -> list[tuple[Any, ...]]:
+        """See `SQLStorage`."""
         with self._lock:
             try:
                 return self._connection.execute(query, values).fetchall()

@@ -12,15 +12,14 @@ from typing import Any, TypeVar
 
 from revar.campaigns.campaign import Campaign
 from revar.campaigns.commands import Command, Reply
-from revar.campaigns.rules import UnknownCampaignError
 from revar.campaigns.storage.interface import Storage, StorageError
 
 MOST_AT_ONCE = 256  # commands in one commit
 Result = TypeVar("Result")
 
 
-class ServedCampaign:
-    """One campaign, its queue and its thread."""
+class CampaignThread:
+    """Carries out the waiting commands of one campaign together."""
 
     def __init__(self, campaign: Campaign) -> None:
         self.campaign = campaign
@@ -79,24 +78,24 @@ def _deliver(futures: "list[asyncio.Future[Reply]]", replies: "list[Reply] | Exc
             future.set_result(reply)
 
 
-class ServedCampaigns:
-    """The campaigns of a storage that have been asked for, opened once each."""
+class CampaignThreads:
+    """The campaigns of a storage that have been asked for, one thread each."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
-        self._served: dict[str, ServedCampaign] = {}
+        self._threads: dict[str, CampaignThread] = {}
         self._opening = asyncio.Lock()
 
-    async def find(self, name: str) -> ServedCampaign:
-        """The campaign of that name."""
-        found = self._served.get(name)
+    async def find(self, name: str) -> CampaignThread:
+        """The thread of the campaign of that name."""
+        found = self._threads.get(name)
         if found is not None:
             return found
         async with self._opening:
-            found = self._served.get(name)
+            found = self._threads.get(name)
             if found is None:
-                campaign = await asyncio.to_thread(self._open, name)
-                found = self._served[name] = ServedCampaign(campaign)
+                campaign = await asyncio.to_thread(Campaign.open, self.storage, name)
+                found = self._threads[name] = CampaignThread(campaign)
             return found
 
     async def read(self, name: str, reader: Callable[[Campaign], Result]) -> Result:
@@ -115,12 +114,6 @@ class ServedCampaigns:
 
     async def stop(self) -> None:
         """Finish what is under way, then close the storage."""
-        for served in self._served.values():
-            await asyncio.to_thread(served.stop)
+        for thread in self._threads.values():
+            await asyncio.to_thread(thread.stop)
         await asyncio.to_thread(self.storage.close)
-
-    def _open(self, name: str) -> Campaign:
-        entry = self.storage.find(name)
-        if entry is None:
-            raise UnknownCampaignError(name)
-        return Campaign(self.storage, entry)

@@ -1,0 +1,104 @@
+"""What a campaign's data says about its estimate, for the dashboard."""
+
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+
+from revar.campaigns.state import CampaignState
+from revar.errors import InputError
+from revar.estimators.comparison import compare, corrected_costs
+from revar.model.arrays import FloatArray, IntArray
+
+MOST_STATES = 12  # shown, the most visited first
+MOST_PAIRS = 8  # shown, the most uncertain first
+
+
+@dataclass(frozen=True)
+class StateView:
+    """How a state is treated, against what the target policy does there."""
+
+    state: bytes
+    visits: int
+    target: tuple[float, ...]  # [A]
+    behavior: tuple[float, ...]  # [A] shares of its visits
+
+
+@dataclass(frozen=True)
+class PairView:
+    """A state and an action that the estimate's error comes from."""
+
+    state: bytes
+    action: int
+    visits: int
+    target: float
+    share: float  # of the remaining variance
+
+
+@dataclass(frozen=True)
+class Insight:
+    """What the data says about the estimate."""
+
+    states: tuple[StateView, ...]
+    states_seen: int
+    pairs: tuple[PairView, ...]
+    on_policy_error: float | None  # standard error that on-policy episodes would have given
+    largest_share: float  # of an action, in the target policy or the behavior of those states
+    saved: float | None  # share of the episodes that on-policy would have needed on top
+
+
+def insight_of(state: CampaignState) -> Insight | None:
+    """None until a step is complete."""
+    collection = state.collection
+    statistics = collection.statistics
+    if statistics.states == 0 or not statistics.visits.any():
+        return None
+    task = collection.task
+    observed = statistics.observed(task.states)
+    try:
+        errors = corrected_costs(task, observed) / observed.visits.clip(min=1)
+        on_policy = compare(task, statistics).on_policy
+        current = collection.estimate().standard_error
+    except InputError:
+        return None
+    known = isfinite(on_policy) and isfinite(current) and current > 0
+    keys = [key if isinstance(key, bytes) else b"" for key in collection.states.keys]
+    states = _states(keys, observed.visits, task.policy)
+    return Insight(
+        states=states,
+        states_seen=int((observed.visits.sum(axis=1) > 0).sum()),
+        pairs=_pairs(keys, observed.visits, task.policy, errors),
+        largest_share=max(max(*view.target, *view.behavior, 0.0) for view in states),
+        on_policy_error=on_policy if known else None,
+        saved=(on_policy / current) ** 2 - 1.0 if known else None,
+    )
+
+
+def _states(keys: list[bytes], visits: IntArray, policy: FloatArray) -> tuple[StateView, ...]:
+    totals = visits.sum(axis=1)
+    order = np.argsort(-totals, kind="stable")[:MOST_STATES]
+    return tuple(
+        StateView(
+            keys[s],
+            int(totals[s]),
+            tuple(policy[s].tolist()),
+            tuple((visits[s] / totals[s]).tolist()),
+        )
+        for s in order.tolist()
+        if totals[s] > 0
+    )
+
+
+def _pairs(
+    keys: list[bytes], visits: IntArray, policy: FloatArray, errors: FloatArray
+) -> tuple[PairView, ...]:
+    total = float(errors.sum())
+    if not 0.0 < total < float("inf"):
+        return ()
+    order = np.argsort(-errors, axis=None, kind="stable")[:MOST_PAIRS]
+    places = [(int(s), int(a)) for s, a in zip(*np.unravel_index(order, errors.shape), strict=True)]
+    return tuple(
+        PairView(keys[s], a, int(visits[s, a]), float(policy[s, a]), float(errors[s, a]) / total)
+        for s, a in places
+        if errors[s, a] > 0
+    )

@@ -1,0 +1,106 @@
+"""What SQL storages share: the versions of the schema, and queries that read the same everywhere.
+
+A store carries the number of its version. Version n is made from version n - 1 by the n-th step,
+in one transaction; steps that have been released are never changed, only added to.
+"""
+
+from abc import abstractmethod
+from typing import Any
+
+from revar.campaigns.storage.interface import Entry, Snapshot, Storage, StorageError, StoredEvent
+
+# Each step is a list of statements; what differs between databases stands in braces.
+STEPS: tuple[tuple[str, ...], ...] = (
+    (
+        """
+        CREATE TABLE revar_campaigns (
+            key {serial} PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            name TEXT NOT NULL UNIQUE,
+            definition {bytes} NOT NULL,
+            created {real} NOT NULL,
+            length {whole} NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE revar_events (
+            campaign {whole} NOT NULL REFERENCES revar_campaigns (key),
+            position {whole} NOT NULL,
+            taken {real} NOT NULL,
+            body {bytes} NOT NULL,
+            PRIMARY KEY (campaign, position)
+        ) {clustered}
+        """,
+    ),
+    (
+        """
+        CREATE TABLE revar_snapshots (
+            campaign {whole} PRIMARY KEY REFERENCES revar_campaigns (key),
+            position {whole} NOT NULL,
+            body {bytes} NOT NULL
+        )
+        """,
+    ),
+)
+
+VERSION = len(STEPS)
+
+
+def missing_steps(version: int, place: str) -> tuple[tuple[str, ...], ...]:
+    """The steps from `version` to the current one; a newer store is refused."""
+    if version > VERSION:
+        raise StorageError(
+            f"{place} has schema version {version}, written by a newer revar; "
+            f"this one knows versions up to {VERSION}"
+        )
+    return STEPS[version:]
+
+
+class SQLStorage(Storage):
+    """The part of a storage that every database does alike."""
+
+    @abstractmethod
+    def _execute(self, query: str, values: Any) -> list[tuple[Any, ...]]:
+        """Carry out one statement, with ? where a value goes; the rows that it gives, if any."""
+
+    def entries(self) -> list[Entry]:
+        """See `Storage`."""
+        return self._entries("ORDER BY key", ())
+
+    def find(self, name: str) -> Entry | None:
+        """See `Storage`."""
+        return next(iter(self._entries("WHERE name = ?", (name,))), None)
+
+    def read(self, campaign_id: str, after: int, limit: int) -> list[StoredEvent]:
+        """See `Storage`."""
+        rows = self._execute(
+            "SELECT position, taken, body FROM revar_events"
+            " WHERE campaign = (SELECT key FROM revar_campaigns WHERE id = ?) AND position > ?"
+            " ORDER BY position LIMIT ?",
+            (campaign_id, after, limit),
+        )
+        return [StoredEvent(*row) for row in rows]
+
+    def save_snapshot(self, campaign_id: str, snapshot: Snapshot) -> None:
+        """See `Storage`."""
+        self._execute(
+            "INSERT INTO revar_snapshots AS kept (campaign, position, body)"
+            " SELECT key, ?, ? FROM revar_campaigns WHERE id = ?"
+            " ON CONFLICT (campaign) DO UPDATE"
+            " SET position = excluded.position, body = excluded.body"
+            " WHERE excluded.position > kept.position",
+            (snapshot.position, snapshot.body, campaign_id),
+        )
+
+    def load_snapshot(self, campaign_id: str) -> Snapshot | None:
+        """See `Storage`."""
+        rows = self._execute(
+            "SELECT position, body FROM revar_snapshots"
+            " WHERE campaign = (SELECT key FROM revar_campaigns WHERE id = ?)",
+            (campaign_id,),
+        )
+        return Snapshot(*rows[0]) if rows else None
+
+    def _entries(self, condition: str, values: tuple[object, ...]) -> list[Entry]:
+        query = f"SELECT id, name, definition, created FROM revar_campaigns {condition}"
+        return [Entry(*row) for row in self._execute(query, values)]
