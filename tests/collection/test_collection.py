@@ -237,6 +237,22 @@ def test_what_does_not_fit_is_refused_in_a_sentence() -> None:
         Collection("flow-oracle", horizon=2, actions=2)
 
 
+def test_a_refused_act_leaves_nothing_behind() -> None:
+    collection = Collection("flow", horizon=3, actions=2, episodes=9, seed=0)
+    episode = collection.start(0)
+    episode.act("here", [0.5, 0.5])
+    episode.observe(0.0, "there")
+    before = msgspec.msgpack.encode(save(collection, [episode]))
+    for state, row in (("elsewhere", [0.9, 0.1]), ("there", [0.9, 0.2]), ("there", [1.0])):
+        with pytest.raises(InputError):
+            episode.act(state, row)
+        assert msgspec.msgpack.encode(save(collection, [episode])) == before
+    episode.act("there", [0.5, 0.5])
+    with pytest.raises(InputError, match="waits for"):
+        episode.act("elsewhere", [0.9, 0.1])
+    assert "elsewhere" not in collection.states
+
+
 def test_a_new_state_is_treated_as_by_a_strategy_without_data() -> None:
     """Under a plan that does not know it, flow tries every action twice, then even shares."""
     collection = Collection("flow", horizon=1, actions=2, episodes=1000, seed=0)

@@ -193,7 +193,7 @@ class Onlooker(OnPolicy):
         return Plan(task.policy[None], Selection.SAMPLE, lasts=1)
 
 
-def test_the_model_is_visible_task_those_who_say_that_they_need_it() -> None:
+def test_the_model_is_shown_to_those_who_say_that_they_need_it() -> None:
     tree = problems.find("tree")(2)
     for wants in (False, True):
         onlooker = Onlooker(wants)

@@ -69,9 +69,13 @@ class Campaign:
         self.created = entry.created
         self.definition = msgspec.json.decode(entry.definition, type=Definition)
         self._lock = threading.RLock()
-        self._state = restore(self.definition, storage.load_snapshot(entry.id))
+        snapshot = storage.load_snapshot(entry.id)
+        self._state = restore(self.definition, snapshot)
         self._snapshot_position = self._state.position
+        unusable = snapshot is not None and self._state.position == 0
         self.refresh()
+        if unusable and self._state.position > 0:
+            self._save_snapshot()  # in its place
 
     @classmethod
     def create(
@@ -273,8 +277,11 @@ class Campaign:
 
     def _keep_snapshot(self) -> None:
         if snapshot_due(self._state.position, self._snapshot_position):
-            self.storage.save_snapshot(self.id, snapshot_of(self._state))
-            self._snapshot_position = self._state.position
+            self._save_snapshot()
+
+    def _save_snapshot(self) -> None:
+        self.storage.save_snapshot(self.id, snapshot_of(self._state))
+        self._snapshot_position = self._state.position
 
 
 class CampaignEpisode:

@@ -132,7 +132,10 @@ def propose(state: CampaignState, command: Command, now: Clock) -> tuple[list[Ev
     There are events only where the command would take effect. The state does not change.
     """
     event = _event(command) if isinstance(command, Act) else command
-    verdict = judge(state, event, 0.0)  # only leases that ran out depend on the time
+    if isinstance(event, Started) and event.merged:
+        return [], refusal("invalid", "an episode that was merged cannot be started")
+    # Nothing else depends on the time.
+    verdict = judge(state, event, now() if isinstance(event, Released) else 0.0)
     if verdict.code == "budget-reserved":
         run_out = [Released(record.id) for record in state.overdue(now())]
         return ([*run_out, event], TAKEN) if run_out else ([], verdict)

@@ -24,7 +24,6 @@ class SavedRecord(msgspec.Struct, frozen=True, array_like=True):
     id: str
     started: float
     seen: float
-    leased: bool
     merged: bool
     finished_early: bool
     final_steps: int
@@ -41,6 +40,7 @@ class SavedState(msgspec.Struct, frozen=True):
     closed: bool
     merged: list[str]
     records: list[SavedRecord]
+    leases: list[str]  # ids, in the order the leases were taken
     collection: saving.SavedCollection
     history: list[HistoryPoint]
     next_point: int
@@ -68,7 +68,8 @@ def snapshot_of(state: CampaignState) -> Snapshot:
         steps=state.steps,
         closed=state.closed,
         merged=sorted(state.merged),
-        records=[_save_record(state, record) for record in state.records.values()],
+        records=[_save_record(record) for record in state.records.values()],
+        leases=list(state.leases),
         collection=saving.save(state.collection, open_episodes),
         history=history.points,
         next_point=history.next_point,
@@ -116,8 +117,7 @@ def _restore_collection(state: CampaignState, record: SavedState) -> None:
             row.final_steps,
         )
         state.records[row.id] = episode
-        if row.leased:
-            state.leases[row.id] = episode
+    state.leases = {episode_id: state.records[episode_id] for episode_id in record.leases}
     if state.definition.policy is None:  # the rows that came with acts
         states, policy = state.collection.states, state.collection.states.policy
         for number in sorted(states.with_rows):
@@ -126,12 +126,11 @@ def _restore_collection(state: CampaignState, record: SavedState) -> None:
             state.policy[key] = tuple(policy[number].tolist())
 
 
-def _save_record(state: CampaignState, record: EpisodeRecord) -> SavedRecord:
+def _save_record(record: EpisodeRecord) -> SavedRecord:
     return SavedRecord(
         record.id,
         record.started,
         record.seen,
-        record.id in state.leases,
         record.merged,
         record.finished_early,
         record.final_steps,

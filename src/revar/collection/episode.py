@@ -160,9 +160,10 @@ class Episode:
     def _enter(self, state: Hashable, probabilities: Any) -> tuple[int, FloatArray, PlanInForce]:
         """Number the state, note its row, and put the plan in force that is due."""
         collection, plan = self._collection, self.plan
-        number, row = collection.states.enter(state, probabilities)
-        if self.over or self.action is not None or self.state != number:
-            self._check(state, number)
+        states = collection.states
+        if self.over or self.action is not None or self.state != states.find(state):
+            self._check(state, states.find(state))
+        number, row = states.enter(state, probabilities)
         if plan is None or plan.plan.lasts == 0:
             plan = collection.put_plan_in_force()
         return number, row, plan

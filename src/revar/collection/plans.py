@@ -123,8 +123,8 @@ class Planner:
     def __init__(self, strategy: Strategy) -> None:
         self.strategy = strategy
         # Remembered, because a plan that is looked at is often put in force next.
-        self._latest: tuple[Task, int, Plan] | None = None
-        self._without_data: dict[tuple[bytes, int | None], FloatArray] = {}
+        self._latest: tuple[Task, VisitStatistics, int, Plan] | None = None
+        self._without_data: dict[tuple[bytes, int, float, int | None], FloatArray] = {}
 
     def plan(
         self, task: Task, statistics: VisitStatistics, covered: frozenset[int] | None = None
@@ -132,8 +132,8 @@ class Planner:
         """The plan that follows from the statistics; nothing has been taken under it yet."""
         if self._latest is None or not self._is_latest(task, statistics):
             plan = make_plan(self.strategy, task, statistics)
-            self._latest = task, statistics.recorded, plan
-        return PlanInForce(self._latest[2], self.strategy.id, covered)
+            self._latest = task, statistics, statistics.recorded, plan
+        return PlanInForce(self._latest[3], self.strategy.id, covered)
 
     def scores_without_data(
         self, row: FloatArray, horizon: int, discount: float, episodes: int | None
@@ -142,7 +142,7 @@ class Planner:
 
         `row` [1, A] is the target policy in that state.
         """
-        key = row.tobytes(), episodes
+        key = row.tobytes(), horizon, discount, episodes
         scores = self._without_data.get(key)
         if scores is None:
             task = Task(row, horizon, discount, episodes=episodes)
@@ -157,9 +157,11 @@ class Planner:
     def _is_latest(self, task: Task, statistics: VisitStatistics) -> bool:
         """Whether the plan made last was made of the same."""
         assert self._latest is not None
-        before, recorded, _ = self._latest
+        before, read, recorded, _ = self._latest
         return (
-            recorded == statistics.recorded
-            and before.episodes == task.episodes
+            read is statistics
+            and recorded == statistics.recorded
+            and (before.horizon, before.discount) == (task.horizon, task.discount)
+            and (before.episodes, before.model) == (task.episodes, task.model)
             and np.array_equal(before.policy, task.policy)
         )

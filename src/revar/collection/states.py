@@ -81,6 +81,7 @@ class States:
         except TypeError:
             number = None
         if number is None or self._given[number] is not probabilities:
+            self.check(key, self.find(key), probabilities)  # before anything is remembered
             number = self.number(key)
             return number, self.set_row(number, probabilities)
         row = self._rows[number]

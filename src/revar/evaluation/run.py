@@ -68,6 +68,8 @@ class Evaluation:
         ):
             before, now = getattr(earlier, name), getattr(self.conditions, name)
             if before != now and not (name in ("options", "bins") and before is None):
+                if name == "workers":
+                    before, now = before or 1, now or 1
                 raise InputError(f"the file was collected with {name} = {before}; now it is {now}")
         if len(stored) > self.conditions.episodes:
             raise InputError(

@@ -54,7 +54,7 @@ def test_every_episode_has_a_seed_of_its_own() -> None:
 
 
 class Late:
-    """As many slots as there are workers, from which batches come back in any request."""
+    """As many slots as there are workers, from which batches come back in any order."""
 
     def __init__(self, inner: InlinePool, workers: int, seed: int) -> None:
         self.inner, self.workers = inner, workers

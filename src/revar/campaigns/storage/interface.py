@@ -181,7 +181,7 @@ class MemoryStorage(Storage):
         with self._lock:
             self._log(campaign_id)
             kept = self._snapshots.get(campaign_id)
-            if kept is None or kept.position < snapshot.position:
+            if kept is None or kept.position <= snapshot.position:
                 self._snapshots[campaign_id] = snapshot
 
     def load_snapshot(self, campaign_id: str) -> Snapshot | None:

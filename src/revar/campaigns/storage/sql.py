@@ -88,7 +88,7 @@ class SQLStorage(Storage):
             " SELECT key, ?, ? FROM revar_campaigns WHERE id = ?"
             " ON CONFLICT (campaign) DO UPDATE"
             " SET position = excluded.position, body = excluded.body"
-            " WHERE excluded.position > kept.position",
+            " WHERE excluded.position >= kept.position",
             (snapshot.position, snapshot.body, campaign_id),
         )
 
