@@ -90,7 +90,7 @@ class ByPointer(ReducedVariance):
 
 def test_a_rule_may_be_compiled_into_the_loop() -> None:
     tree = problems.find("tree")()
-    for every in (1, 3):
+    for every in (1, 3, 1000):
         in_loop, by_pointer = (
             simulate(tree.mdp, tree.policy, kind(replan_every=every), episodes=100, runs=3)
             for kind in (ReducedVariance, ByPointer)

@@ -63,7 +63,7 @@ revise_in_loop = inlined(keep_plan)
 
 
 @compiled_in_place
-def play_episodes(  # noqa: PLR0912 - the innermost loop, in one piece
+def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
     begin: int,
     end: int,
     world: World,
@@ -84,6 +84,10 @@ def play_episodes(  # noqa: PLR0912 - the innermost loop, in one piece
     states, actions = question.policy.shape
     stationary = plan.scores.shape[0] == 1
     logging = log.states.size > 0
+    times = parameters.plan_times
+    upcoming = 0
+    while upcoming < times.size and times[upcoming] <= begin:
+        upcoming += 1
     for episode in range(begin, end):
         s = world.start_states[0]
         if world.start_states.size > 1:
@@ -150,6 +154,10 @@ def play_episodes(  # noqa: PLR0912 - the innermost loop, in one piece
                 on_step(question, statistics, plan, parameters, path, steps, episode)
         if logging:
             log.start[episode + 1] = log.start[episode] + steps
+        if times.size > 0:
+            if upcoming == times.size or times[upcoming] != episode + 1:
+                continue
+            upcoming += 1
         if revisions.in_loop:
             revise_in_loop(question, statistics, plan, parameters, path, steps, episode + 1)
         elif revisions.after_episodes:

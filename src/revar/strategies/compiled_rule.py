@@ -1,6 +1,6 @@
 """How a strategy's rule enters the compiled loop.
 
-The loop calls `on_step` after every step and `on_episode` after every episode. Both read the run's
+The loop calls `on_step` after every step and `on_episode` after episodes. Both read the run's
 statistics and rewrite the scores of the plan in force. All rules have one signature, so that one
 compiled loop serves every strategy and stays cached on disk.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revar.compilation import compiled, compiled_in_place
+from revar.compilation import compiled_in_place
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray, RunStatistics
 from revar.model.task import Task
@@ -68,7 +68,7 @@ class RuleParameters(NamedTuple):
     """What a rule is told beside the data: one type for all strategies."""
 
     constants: FloatArray  # [any] the strategy's own numbers, which its rule unpacks by name
-    plan_times: IntArray  # [any] numbers of finished episodes after which plans are made
+    plan_times: IntArray  # [any] finished episodes at which `on_episode` is due; empty: at all
     known_transitions: bool  # `statistics.outcomes` holds the true probabilities
 
     @classmethod
@@ -156,10 +156,3 @@ def growing_times(episode: int, first: int, growth: Callable[[int], float]) -> I
     while times[-1] <= episode:
         times.append(max(times[-1] + 1, int(growth(times[-1]) * times[-1])))
     return np.array(times, dtype=np.int64)
-
-
-@compiled
-def is_due(times: IntArray, episode: int) -> bool:
-    """Whether `episode` is one of these times."""
-    place = np.searchsorted(times, episode)
-    return bool(place < times.size and times[place] == episode)

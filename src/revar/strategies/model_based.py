@@ -26,7 +26,6 @@ from revar.strategies.compiled_rule import (
     Revise,
     RuleParameters,
     growing_times,
-    is_due,
     refresh_frequencies,
 )
 from revar.strategies.estimated_model import estimate_model
@@ -138,13 +137,12 @@ def _replan(
     parameters: RuleParameters,
     path: Path,  # noqa: ARG001
     steps: int,  # noqa: ARG001
-    episode: int,
+    episode: int,  # noqa: ARG001
 ) -> None:
-    if is_due(parameters.plan_times, episode):
-        floor, descent_steps = parameters.constants
-        refresh_frequencies(statistics)
-        scores = score_actions(question, estimate_model(statistics), int(descent_steps))
-        _mix_with_target(question.policy, statistics.visits, scores, floor, plan.scores)
+    floor, descent_steps = parameters.constants
+    refresh_frequencies(statistics)
+    scores = score_actions(question, estimate_model(statistics), int(descent_steps))
+    _mix_with_target(question.policy, statistics.visits, scores, floor, plan.scores)
 
 
 @compiled

@@ -67,10 +67,13 @@ class ReducedVariance(Strategy):
     def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule:
         """The same plan, along the path where that is enough."""
         by_path = tree and self.replan_every == 1
+        every = self.replan_every
+        times = range(every, (task.episodes or 1) + every, every)  # to the first past the budget
         return CompiledRule(
             self._plan(task, VisitStatistics(task.states, task.actions)),
             RuleParameters.of(
-                [self._bonus(task), self.replan_every, by_path],
+                [self._bonus(task), by_path],
+                plan_times=times if every > 1 else (),
                 known_transitions=self.known_transitions,
             ),
             on_episode=_replan,
@@ -154,9 +157,9 @@ def _replan(
     parameters: RuleParameters,
     path: Path,
     steps: int,
-    episode: int,
+    episode: int,  # noqa: ARG001
 ) -> None:
-    bonus, replan_every, by_path = parameters.constants
+    bonus, by_path = parameters.constants
     known = parameters.known_transitions
     policy, discount = question.policy, question.discount
     scores, normalizers, deviation, spare, _ = plan
@@ -186,7 +189,7 @@ def _replan(
             for i in range(policy.shape[1]):
                 total += scores[0, s, i]
             normalizers[s] = total
-    elif episode % int(replan_every) == 0:
+    else:
         refresh_deviations(statistics, bonus, deviation)
         if not known:
             refresh_frequencies(statistics)

@@ -16,7 +16,6 @@ from revar.strategies.compiled_rule import (
     Path,
     Question,
     RuleParameters,
-    is_due,
     refresh_frequencies,
 )
 from revar.strategies.flow.plan import plan_flow
@@ -135,8 +134,6 @@ def _replan(
     steps: int,  # noqa: ARG001 - as all rules are called
     episode: int,
 ) -> None:
-    if not is_due(parameters.plan_times, episode):
-        return
     known_transitions = parameters.known_transitions
     if not known_transitions:
         refresh_frequencies(statistics)
