@@ -11,7 +11,7 @@ import numpy as np
 
 from revar.errors import InputError, require_extra
 from revar.model.arrays import FloatArray
-from revar.model.validation import as_floats, checked_count
+from revar.model.validation import as_floats, check_count
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Bins:
 
     def __init__(self, edges: Any) -> None:
         checked = tuple(
-            tuple(_checked_edges(part, number).tolist()) for number, part in enumerate(edges)
+            tuple(_check_edges(part, number).tolist()) for number, part in enumerate(edges)
         )
         if not checked:
             raise InputError("Bins needs the edges of at least one number")
@@ -40,7 +40,7 @@ class Bins:
     def uniform(cls, low: Any, high: Any, counts: Any) -> "Bins":
         """Bins of equal width between `low` and `high`; the outermost reach to infinity."""
         lows, highs = (np.atleast_1d(as_floats(end, "ends of bins")) for end in (low, high))
-        numbers = [checked_count(count, "a number of bins") for count in np.atleast_1d(counts)]
+        numbers = [check_count(count, "a number of bins") for count in np.atleast_1d(counts)]
         if not lows.shape == highs.shape == (len(numbers),):
             raise InputError(
                 f"low, high and counts of bins have lengths {lows.size}, {highs.size} and "
@@ -89,7 +89,7 @@ def _centre(edges: tuple[float, ...], place: int) -> float:
     return edges[-1] + 0.5 * (width or 1.0)
 
 
-def _checked_edges(edges: Any, number: int) -> FloatArray:
+def _check_edges(edges: Any, number: int) -> FloatArray:
     values = np.atleast_1d(as_floats(edges, f"edges of number {number}"))
     if values.ndim != 1 or not np.all(np.isfinite(values)) or np.any(np.diff(values) <= 0):
         raise InputError(f"edges of number {number} are {values.tolist()}; they must ascend")

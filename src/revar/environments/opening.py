@@ -5,7 +5,7 @@ from typing import Any
 
 from revar.errors import InputError, MissingExtraError, require_extra
 from revar.model.mdp import TabularMDP
-from revar.model.validation import checked_horizon, checked_reward
+from revar.model.validation import check_horizon, check_reward
 from revar.problems import Problem, find_problem, problems
 
 # Environments without a time limit that end by themselves, and after how many steps at most.
@@ -98,7 +98,7 @@ def is_environment(env: Any) -> bool:
 def horizon_of(env: Any, horizon: int | None) -> int:
     """The horizon that is given, or else the time limit of the environment (or of its first)."""
     if horizon is not None:
-        return checked_horizon(horizon)
+        return check_horizon(horizon)
     env = getattr(env, "envs", [env])[0]
     base = getattr(env, "unwrapped", env)
     spec = getattr(env, "spec", None)
@@ -111,7 +111,7 @@ def horizon_of(env: Any, horizon: int | None) -> int:
         raise InputError(
             f"{name} has no time limit, so that an episode need not end; give a horizon"
         )
-    return checked_horizon(limit)
+    return check_horizon(limit)
 
 
 def action_count(env: Any) -> int:
@@ -129,7 +129,7 @@ def read_reward(reward: Any) -> float:
         number = float(reward)
     except (TypeError, ValueError):
         raise InputError(f"the environment gave the reward {reward!r}, not a number") from None
-    return checked_reward(number, "the environment gave the reward")
+    return check_reward(number, "the environment gave the reward")
 
 
 def blame_environment(error: Exception, call: str) -> InputError:

@@ -20,7 +20,7 @@ from revar.model.moments import EpisodeCounter
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
-from revar.model.validation import checked_confidence, checked_half_width
+from revar.model.validation import check_confidence, check_half_width
 from revar.theory.costs import estimation_variance
 from revar.theory.flow import optimal_flow
 
@@ -101,8 +101,8 @@ def advise(
     observations become states, and `horizon` is needed unless an evaluation has saved the file,
     which then also knows the discount).
     """
-    checked_half_width(half_width)
-    checked_confidence(confidence)
+    check_half_width(half_width)
+    check_confidence(confidence)
     if isinstance(env_or_dataset, Dataset) or _is_file(env_or_dataset):
         data, known = env_or_dataset, None
         if not isinstance(data, Dataset):

@@ -11,7 +11,7 @@ from revar.environments.observations import Bins, Observations, observations_of
 from revar.environments.opening import action_count, first_line, import_object
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
-from revar.model.validation import as_floats, checked_count, checked_share
+from revar.model.validation import as_floats, check_count, check_share
 
 # From an observation to the probability of every action.
 ObservationPolicy = Callable[[Any], Any]
@@ -138,7 +138,7 @@ def _soften(found: FloatArray, by_row: bool, epsilon: float, actions: int) -> Fl
 
 def uniform_policy(actions: int) -> ObservationPolicy:
     """Every action equally often, whatever is observed."""
-    return _Constant(np.full(checked_count(actions, "actions"), 1.0 / actions))
+    return _Constant(np.full(check_count(actions, "actions"), 1.0 / actions))
 
 
 def epsilon_greedy(policy: Any, epsilon: float, actions: int) -> ObservationPolicy:
@@ -148,7 +148,7 @@ def epsilon_greedy(policy: Any, epsilon: float, actions: int) -> ObservationPoli
     actions, of which the largest is taken; or it is an array of them: [*observations, actions], or
     [*observations] of numbers.
     """
-    share, count = checked_share(epsilon, "epsilon"), checked_count(actions, "actions")
+    share, count = check_share(epsilon, "epsilon"), check_count(actions, "actions")
     if callable(policy):
         return _EpsilonGreedy(policy, share, count)
     table = as_floats(policy, "policy")
@@ -170,7 +170,7 @@ def policy_from_predictor(
     if not callable(getattr(model, "predict", None)):
         raise InputError(f"{type(model).__name__} has no method predict")
     if not deterministic:
-        return _Distribution(model, checked_share(epsilon, "epsilon"))
+        return _Distribution(model, check_share(epsilon, "epsilon"))
     return epsilon_greedy(_Predicted(model), epsilon, actions)
 
 

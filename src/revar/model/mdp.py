@@ -15,8 +15,8 @@ from revar.model.structure import Structure, classify
 from revar.model.validation import (
     SUM_TOLERANCE,
     as_floats,
-    checked_discount,
-    checked_horizon,
+    check_discount,
+    check_horizon,
     pair_name,
     refuse,
 )
@@ -61,9 +61,9 @@ class TabularMDP:
         *,
         reward_law: str = "normal",
     ) -> None:
-        start = checked_initial(initial)
+        start = check_initial(initial)
         states = start.shape[0]
-        matrix, actions = checked_transitions(transitions, states)
+        matrix, actions = check_transitions(transitions, states)
         outcomes = with_endings(matrix, states)
         law = RewardLaw.named(reward_law)
         rewards = RewardMoments.read(reward_mean, reward_std, outcomes, states, actions)
@@ -71,8 +71,8 @@ class TabularMDP:
         fields = {
             "states": states,
             "actions": actions,
-            "horizon": checked_horizon(horizon),
-            "discount": checked_discount(discount),
+            "horizon": check_horizon(horizon),
+            "discount": check_discount(discount),
             "reward_law": law.label,
             "arrays": ModelArrays(outcomes, start, rewards.mean, rewards.std),
             "_outcome_reward_mean": rewards.outcome_mean,
@@ -163,7 +163,7 @@ class TabularMDP:
 LEAST_ENDING = 1e-9
 
 
-def checked_initial(initial: Any) -> FloatArray:
+def check_initial(initial: Any) -> FloatArray:
     """The first state's distribution as an array [S]."""
     start = as_floats(initial, "initial")
     if start.ndim != 1 or start.size == 0:
@@ -179,7 +179,7 @@ def checked_initial(initial: Any) -> FloatArray:
     return start
 
 
-def checked_transitions(transitions: Any, states: int) -> tuple[sparse.csr_array, int]:
+def check_transitions(transitions: Any, states: int) -> tuple[sparse.csr_array, int]:
     """The transition matrix [S*A, S] with sorted, summed, positive entries, and A."""
     if sparse.issparse(transitions):
         shape = transitions.shape

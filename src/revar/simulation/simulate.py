@@ -12,13 +12,13 @@ from revar.model.arrays import FloatArray, IntArray
 from revar.model.mdp import TabularMDP
 from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
-from revar.model.task import Task, checked_behavior
+from revar.model.task import Task, check_behavior
 from revar.model.validation import (
     SUM_TOLERANCE,
     as_floats,
-    checked_count,
-    checked_episodes,
-    checked_whole,
+    check_count,
+    check_episodes,
+    check_whole,
 )
 from revar.simulation import plain
 from revar.simulation.compiled import compiled_play, compiled_rule
@@ -60,13 +60,13 @@ def simulate(
     if not isinstance(mdp, TabularMDP):
         raise InputError(f"mdp is a {type(mdp).__name__}; it must be a TabularMDP")
     strategy, estimator = find_strategy(strategy), find_estimator(estimator)
-    runs, episodes = checked_count(runs, "runs"), checked_episodes(episodes)
-    threads = available_threads() if threads is None else checked_count(threads, "threads")
-    checked_whole(seed, "seed")
-    checked_whole(first_run, "first_run")
+    runs, episodes = check_count(runs, "runs"), check_episodes(episodes)
+    threads = available_threads() if threads is None else check_count(threads, "threads")
+    check_whole(seed, "seed")
+    check_whole(first_run, "first_run")
     task = Task.of(mdp, policy, episodes=episodes)
     plan = _first_plan(task, mdp, strategy, estimator)
-    points = _checked_checkpoints(checkpoints, episodes)
+    points = _check_checkpoints(checkpoints, episodes)
     rows = (runs, points.size)
     job = Job(
         mdp=mdp,
@@ -156,7 +156,7 @@ def _first_plan(task: Task, mdp: TabularMDP, strategy: Strategy, estimator: Esti
 def _check_shares(mdp: TabularMDP, policy: FloatArray, plan: Plan) -> None:
     """Scores that an action may be drawn from sum to 1 in every state that can be entered."""
     if plan.selection is Selection.SAMPLE:
-        checked_behavior(mdp, plan.scores if len(plan.scores) > 1 else plan.scores[0])
+        check_behavior(mdp, plan.scores if len(plan.scores) > 1 else plan.scores[0])
     elif plan.selection in DRAWN:
         # The target policy's actions may be taken whatever their shares.
         allowed = np.any(plan.scores > 0, axis=0) | (policy > 0)
@@ -184,7 +184,7 @@ def _check_cover(strategy: Strategy, policy: FloatArray, plan: Plan) -> None:
         )
 
 
-def _checked_checkpoints(checkpoints: ArrayLike | None, episodes: int) -> IntArray:
+def _check_checkpoints(checkpoints: ArrayLike | None, episodes: int) -> IntArray:
     if checkpoints is None:
         return log_spaced(episodes)
     points = np.atleast_1d(as_floats(checkpoints, "checkpoints"))

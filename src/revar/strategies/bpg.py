@@ -8,7 +8,7 @@ import numpy as np
 
 from revar.compilation import compiled
 from revar.model.arrays import FloatArray
-from revar.model.validation import checked_count
+from revar.model.validation import check_count
 from revar.strategies.compiled_rule import Question
 from revar.strategies.model_based import Design, ModelBased, policy_layers
 from revar.strategies.strategy import strategies
@@ -111,4 +111,4 @@ class BehaviorPolicyGradient(ModelBased):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checked_count(self.steps, "steps")
+        check_count(self.steps, "steps")

@@ -17,7 +17,7 @@ from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes, RunStatis
 from revar.model.statistics import VisitStatistics
 from revar.model.structure import expand
 from revar.model.task import Task
-from revar.model.validation import checked_count
+from revar.model.validation import check_count
 from revar.strategies.compiled_rule import (
     CompiledPlan,
     CompiledRule,
@@ -76,7 +76,7 @@ class ModelBased(Strategy):
     def __post_init__(self) -> None:
         if not 0.0 < self.floor <= 1.0:
             raise InputError(f"floor is {self.floor}; it must lie above 0 and at most at 1")
-        checked_count(self.first_plan, "first_plan")
+        check_count(self.first_plan, "first_plan")
 
     @property
     def needs_model(self) -> bool:

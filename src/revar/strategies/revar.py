@@ -11,7 +11,7 @@ from revar.errors import InputError
 from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
-from revar.model.validation import checked_count
+from revar.model.validation import check_count
 from revar.strategies.compiled_rule import (
     CompiledPlan,
     CompiledRule,
@@ -51,7 +51,7 @@ class ReducedVariance(Strategy):
 
     def __post_init__(self) -> None:
         check_bound(self.confidence_scale, self.failure_probability, self.initial_visits)
-        checked_count(self.replan_every, "replan_every")
+        check_count(self.replan_every, "replan_every")
 
     @property
     def needs_model(self) -> bool:
@@ -117,7 +117,7 @@ def check_bound(scale: float, failure_probability: float, initial_visits: int | 
             f"failure_probability is {failure_probability}; it must lie between 0 and 1"
         )
     if initial_visits is not None:
-        checked_count(initial_visits, "initial_visits")
+        check_count(initial_visits, "initial_visits")
 
 
 def first_visits(scale: float, initial_visits: int | None) -> int:
