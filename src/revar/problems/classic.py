@@ -6,7 +6,7 @@ from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.mdp import TabularMDP
 from revar.model.validation import check_count, check_share
-from revar.problems.problem import Problem, problems
+from revar.problems import Problem, problems
 
 
 @problems.register("riverswim")

@@ -7,7 +7,7 @@ from scipy import sparse
 from revar.errors import InputError
 from revar.model.mdp import TabularMDP
 from revar.model.validation import check_count, check_share
-from revar.problems.problem import Problem, problems
+from revar.problems import Problem, problems
 
 
 @problems.register("bandit")
