@@ -10,7 +10,7 @@ from revar.problems import Problem, find_problem, problems
 
 # Environments without a time limit that end by themselves, and after how many steps at most.
 # Blackjack: two cards count at least 2, every further one adds at least 1, and 22 is too many.
-LONGEST = {"Blackjack-v1": 20}
+KNOWN_HORIZONS = {"Blackjack-v1": 20}
 
 
 def open_environment(env: Any, options: dict[str, Any] | None = None) -> Any:
@@ -105,7 +105,7 @@ def horizon_of(env: Any, horizon: int | None) -> int:
     limit = getattr(spec, "max_episode_steps", None) or _time_limit(env)
     limit = limit or getattr(base, "horizon", None)
     if limit is None and spec is not None:
-        limit = LONGEST.get(spec.id)
+        limit = KNOWN_HORIZONS.get(spec.id)
     if limit is None:
         name = type(base).__name__ if spec is None else spec.id
         raise InputError(

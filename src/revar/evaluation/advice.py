@@ -130,7 +130,9 @@ def advise(
         )
         data, task, statistics = result.dataset, result.task, result.statistics
         unvisited = result.unvisited_probability
-    return _advice(task, statistics.observed(task.states), data, half_width, confidence, unvisited)
+    return _advice(
+        task, statistics.run_statistics(task.states), data, half_width, confidence, unvisited
+    )
 
 
 def _advice(
@@ -170,7 +172,7 @@ def _resample(
 ) -> RunStatistics:
     """As many episodes, drawn with replacement (Efron 1979, "Bootstrap methods")."""
     times = np.bincount(rng.integers(episodes, size=episodes), minlength=episodes)
-    return VisitStatistics.from_arrays(counter.arrays(times)).observed(states)
+    return VisitStatistics.from_arrays(counter.arrays(times)).run_statistics(states)
 
 
 def _needs(model: TabularMDP, task: Task, best: FloatArray) -> tuple[float, float]:

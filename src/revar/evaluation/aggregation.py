@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from revar.collection.states import check_row
-from revar.environments.observations import Bins, observations_of
+from revar.environments.observations import Bins, make_encoding
 from revar.environments.opening import (
     action_count,
     blame_environment,
@@ -97,7 +97,7 @@ def _by_observation(env: Any, policy: Any, bins: Bins | None) -> ObservationPoli
     actions = action_count(env)
     found = resolve_policy(policy, actions)
     if not callable(found):
-        observations = observations_of(env.observation_space, bins)
+        observations = make_encoding(env.observation_space, bins)
         table = TargetPolicy(found, observations, actions)
         found = lambda observation: table(observations.key(observation))  # noqa: E731
 

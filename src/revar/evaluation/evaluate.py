@@ -7,7 +7,7 @@ from typing import Any
 
 from revar.collection import Collection
 from revar.datasets.files import Conditions, dataset_of, load_collected
-from revar.environments.observations import Bins, observations_of
+from revar.environments.observations import Bins, make_encoding
 from revar.environments.opening import (
     action_count,
     built_in_discount,
@@ -177,9 +177,9 @@ def _player(
     opened: Any, bins: Bins | None, target: TargetPolicy, seed: int, interrupt: Interrupt
 ) -> Player | VectorPlayer:
     if hasattr(opened, "num_envs"):
-        observations = observations_of(opened.single_observation_space, bins)
+        observations = make_encoding(opened.single_observation_space, bins)
         return VectorPlayer(opened, observations, target, seed, interrupt)
-    observations = observations_of(opened.observation_space, bins)
+    observations = make_encoding(opened.observation_space, bins)
     return Player(opened, observations, target, seed, interrupt)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from revar.collection import Collection, Episode
-from revar.environments.observations import Observations
+from revar.environments.observations import StateEncoding
 from revar.environments.opening import blame_environment, read_reward
 from revar.errors import InputError, require_extra
 from revar.evaluation.interrupts import Interrupt
@@ -35,7 +35,7 @@ class Player:
     width = stride = 1
 
     def __init__(
-        self, env: Any, observations: Observations, policy: Policy, seed: int, interrupt: Interrupt
+        self, env: Any, observations: StateEncoding, policy: Policy, seed: int, interrupt: Interrupt
     ) -> None:
         self.env = env
         self.observations = observations
@@ -132,7 +132,7 @@ class VectorPlayer:
     """
 
     def __init__(
-        self, env: Any, observations: Observations, policy: Policy, seed: int, interrupt: Interrupt
+        self, env: Any, observations: StateEncoding, policy: Policy, seed: int, interrupt: Interrupt
     ) -> None:
         self.env = env
         self.width = int(env.num_envs)

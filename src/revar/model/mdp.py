@@ -18,7 +18,7 @@ from revar.model.validation import (
     check_discount,
     check_horizon,
     pair_name,
-    refuse,
+    refuse_first,
 )
 
 
@@ -65,7 +65,7 @@ class TabularMDP:
         states = start.shape[0]
         matrix, actions = check_transitions(transitions, states)
         outcomes = with_endings(matrix, states)
-        law = RewardLaw.named(reward_law)
+        law = RewardLaw.find(reward_law)
         rewards = RewardMoments.read(reward_mean, reward_std, outcomes, states, actions)
         rewards.check(law, outcomes, actions)
         fields = {
@@ -147,7 +147,7 @@ class TabularMDP:
     @cached_property
     def reward_bound(self) -> float:
         """The smallest eta with |R| <= eta for sure (the paper's Assumption 2), or infinity."""
-        law = RewardLaw.named(self.reward_law)
+        law = RewardLaw.find(self.reward_law)
         return reward_bound(law, self.outcome_reward_mean, self.outcome_reward_std)
 
     @cached_property
@@ -172,8 +172,10 @@ def check_initial(initial: Any) -> FloatArray:
     def place(index: int) -> str:
         return f"state {index}"
 
-    refuse(~np.isfinite(start), start, "initial", place, "must be finite")
-    refuse((start < 0) | (start > 1 + SUM_TOLERANCE), start, "initial", place, "must lie in [0, 1]")
+    refuse_first(~np.isfinite(start), start, "initial", place, "must be finite")
+    refuse_first(
+        (start < 0) | (start > 1 + SUM_TOLERANCE), start, "initial", place, "must lie in [0, 1]"
+    )
     if abs(start.sum() - 1.0) > SUM_TOLERANCE:
         raise InputError(f"initial sums to {start.sum():.12g}; it must sum to 1")
     return start
@@ -208,9 +210,9 @@ def check_transitions(transitions: Any, states: int) -> tuple[sparse.csr_array, 
     def place(index: int) -> str:
         return f"{pair_name(int(rows_of[index]), actions)}, successor {matrix.indices[index]}"
 
-    refuse(~np.isfinite(data), data, "transitions", place, "must be finite")
-    refuse(data < 0, data, "transitions", place, "must not be negative")
-    refuse(data > 1 + SUM_TOLERANCE, data, "transitions", place, "must be at most 1")
+    refuse_first(~np.isfinite(data), data, "transitions", place, "must be finite")
+    refuse_first(data < 0, data, "transitions", place, "must not be negative")
+    refuse_first(data > 1 + SUM_TOLERANCE, data, "transitions", place, "must be at most 1")
     sums = matrix @ np.ones(states)
     above = sums > 1 + SUM_TOLERANCE
     if above.any():

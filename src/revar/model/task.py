@@ -16,7 +16,7 @@ from revar.model.validation import (
     check_episodes,
     check_horizon,
     pair_name,
-    refuse,
+    refuse_first,
 )
 
 
@@ -144,8 +144,10 @@ def check_probabilities(table: Any, name: str, states: int, actions: int) -> Flo
     def place(index: int) -> str:
         return pair_name(index, actions)
 
-    refuse(~np.isfinite(array), array, name, place, "must be finite")
-    refuse((array < 0) | (array > 1 + SUM_TOLERANCE), array, name, place, "must lie in [0, 1]")
+    refuse_first(~np.isfinite(array), array, name, place, "must be finite")
+    refuse_first(
+        (array < 0) | (array > 1 + SUM_TOLERANCE), array, name, place, "must lie in [0, 1]"
+    )
     return np.ascontiguousarray(array)
 
 

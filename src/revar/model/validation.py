@@ -21,7 +21,7 @@ def pair_name(pair: int, actions: int) -> str:
     return f"state {pair // actions}, action {pair % actions}"
 
 
-def refuse(bad: Any, values: Any, name: str, place: Callable[[int], str], rule: str) -> None:
+def refuse_first(bad: Any, values: Any, name: str, place: Callable[[int], str], rule: str) -> None:
     """Raise for the first offending entry, naming its place and value."""
     flags = np.ravel(bad)
     if flags.any():

@@ -1,6 +1,5 @@
 """simulate: many independent runs of a strategy on a known model."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,10 @@ from revar.model.validation import (
     check_episodes,
     check_whole,
 )
-from revar.simulation import plain
-from revar.simulation.compiled import compiled_play, compiled_rule
-from revar.simulation.parallel import Progress, available_threads, drive
+from revar.simulation.compiled import find_rule, make_compiled_player
+from revar.simulation.parallel import Progress, available_threads, play_runs
+from revar.simulation.plain import make_plain_player
 from revar.simulation.result import Job, SimulationResult, log_spaced
-from revar.simulation.world import World
 from revar.strategies.selection import DRAWN, Selection
 from revar.strategies.strategy import Plan, Strategy, find_strategy, make_plan, visible_task
 from revar.theory.values import policy_value
@@ -86,12 +84,12 @@ def simulate(
         stop=np.zeros(1, dtype=np.int64),
         datasets={},
     )
-    rule = compiled_rule(job) if compiled is not False else None
+    rule = find_rule(job) if compiled is not False else None
     if compiled and rule is None:
         raise InputError(f"strategy {strategy.id!r} has no compiled rule")
-    play = compiled_play(job, rule) if rule is not None else _plain_play(job)
+    play = make_compiled_player(job, rule) if rule is not None else make_plain_player(job)
     true_value = policy_value(mdp, task.policy)  # before the runs: an interrupt waits for nothing
-    ended = drive(
+    ended = play_runs(
         play,
         job.finished,
         episodes,
@@ -100,42 +98,6 @@ def simulate(
         stop=job.stop,
     )
     return job.result(true_value, ended)
-
-
-def _plain_play(job: Job) -> Callable[[int], bool]:
-    world = World.of(job.mdp)
-
-    class Stopped(Exception):  # noqa: N818 - not an error
-        pass
-
-    def play(run: int) -> bool:
-        def finished(episode: int) -> None:
-            job.finished[run, 0] = episode
-            if job.stop[0] != 0 and episode < (job.task.episodes or 0):
-                raise Stopped
-
-        try:
-            estimates, statistics, dataset = plain.play_run(
-                job.mdp,
-                world,
-                job.task,
-                job.strategy,
-                job.estimator,
-                job.task.episodes or 0,
-                job.checkpoints,
-                job.stream(run),
-                finished,
-            )
-        except Stopped:
-            return False
-        for i, estimate in enumerate(estimates):
-            job.write(run, i, estimate)
-        job.visits[run] = statistics.visits
-        if job.keep_episodes:
-            job.datasets[run] = dataset
-        return True
-
-    return play
 
 
 def _first_plan(task: Task, mdp: TabularMDP, strategy: Strategy, estimator: Estimator) -> Plan:

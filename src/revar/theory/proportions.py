@@ -49,7 +49,7 @@ def sampling_proportions(mdp: TabularMDP, policy: Any) -> SamplingProportions:
         normalizers,
         np.empty(mdp.states + 1),
     )
-    return SamplingProportions(normalized(scores, target), normalizers[: mdp.states].copy())
+    return SamplingProportions(normalize(scores, target), normalizers[: mdp.states].copy())
 
 
 def oracle_mse(mdp: TabularMDP, policy: Any, episodes: int) -> float:
@@ -62,7 +62,7 @@ def oracle_mse(mdp: TabularMDP, policy: Any, episodes: int) -> float:
     return variance / check_episodes(episodes)
 
 
-def normalized(scores: FloatArray, policy: FloatArray) -> FloatArray:
+def normalize(scores: FloatArray, policy: FloatArray) -> FloatArray:
     """Rows of `scores` made to sum to 1; a row of zeros becomes the policy's own row.
 
     A state that the policy never enters may have no row of its own; it gets equal shares.
