@@ -117,7 +117,7 @@ def measured(strategy: str, workers: int, runs: int, processes: int) -> tuple[fl
 
 
 def sequential(strategy: str, runs: int) -> tuple[float, float]:
-    """The same, one episode after the other, by the compiled engine."""
+    """The same, one episode after the other, by the compiled loop."""
     problem = revar.find_problem("gridworld")
     result = revar.simulate(
         problem.mdp, problem.policy, strategy, episodes=EPISODES, runs=runs, checkpoints=[EPISODES]
@@ -137,8 +137,8 @@ def main() -> None:
         f"# {asked.workers} episodes in flight against one after the other",
         "",
         f"Written by `python -m benchmarks.in_flight_study`. Gridworld, {EPISODES} episodes,",
-        f"K\\*MSE with its standard error; {asked.runs:,} runs in flight, 8,000 runs of the engine",
-        "one by one.",
+        f"K\\*MSE with its standard error; {asked.runs:,} runs in flight, 8,000 runs of the",
+        "compiled loop one by one.",
         "",
         "| strategy | one after the other | in flight | ratio |",
         "|---|---:|---:|---:|",

@@ -1,8 +1,9 @@
 """What evaluation delivers on FrozenLake: the study behind docs/evaluate.md.
 
-`python -m benchmarks.lake_study` writes benchmarks/results/lake_study.md and .json. It measures, on
-the engine and through Gymnasium's own `env.step`, how often intervals hold, how far flow gets ahead
-of the mean return and of on-policy collection, and what stopping at a wanted half-width costs.
+`python -m benchmarks.lake_study` writes benchmarks/results/lake_study.md and .json. It measures, in
+simulations and through Gymnasium's own `env.step`, how often intervals hold, how far flow gets
+ahead of the mean return and of on-policy collection, and what it costs to stop at a wanted
+half-width.
 """
 
 import argparse
@@ -54,7 +55,7 @@ class Lake:
     measured_error: float  # of the ratio mean return / flow, relative
     real_runs: int
     real_coverage: float
-    real_p_value: float  # of the two-sample test between environment and engine
+    real_p_value: float  # of the two-sample test between environment and simulation
     seconds: float
 
     @property
@@ -212,7 +213,7 @@ def markdown(lakes: list[Lake], cases: list[Stopping]) -> str:
     """The tables of docs/evaluate.md."""
     first = lakes[0]
     lines = [
-        f"Lakes, discount {DISCOUNT}, horizon 100 (4 x 4) and 200 (8 x 8). Engine: {first.runs} "
+        f"Lakes, discount {DISCOUNT}, horizon 100 (4 x 4) and 200 (8 x 8). Simulated: {first.runs} "
         f"runs of {COVERAGE_AT} and {first.ratio_runs} of {RATIO_AT} episodes a cell; real: "
         f"{first.real_runs} runs of {COVERAGE_AT} episodes through Gymnasium's `env.step`.",
         "",

@@ -34,7 +34,7 @@ class Sleeping(gymnasium.Env[Any, Any]):
 
 
 def seconds_per_step(episodes: int, **options: Any) -> float:
-    """Elapsed seconds, without those before a quarter of the episodes was joined: the start."""
+    """Elapsed seconds, without those before a quarter of the episodes was added: the start."""
     times: list[tuple[int, float]] = []
     revar.evaluate(
         Sleeping,

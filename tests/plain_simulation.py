@@ -1,4 +1,4 @@
-"""Collecting data in plain NumPy, many episodes side by side, independent of the library's engine.
+"""Collecting data in plain NumPy, many episodes side by side, independent of the library's loop.
 
 A run is a number of episodes from which one estimate is made.
 """

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from revar.model.task import Task as Task
     from revar.model.trajectory import Dataset as Dataset
     from revar.model.trajectory import Trajectory as Trajectory
-    from revar.problems.problem import find_problem as find_problem
+    from revar.problems import find_problem as find_problem
     from revar.progress import progress_bar as progress_bar
     from revar.simulation.simulate import simulate as simulate
     from revar.theory.costs import estimation_variance as estimation_variance
@@ -84,7 +84,7 @@ _HOMES = {
     "Task": "revar.model.task",
     "Dataset": "revar.model.trajectory",
     "Trajectory": "revar.model.trajectory",
-    "find_problem": "revar.problems.problem",
+    "find_problem": "revar.problems",
     "progress_bar": "revar.progress",
     "oracle_mse_bound": "revar.theory.proportions",
     "regret_bound": "revar.theory.proportions",

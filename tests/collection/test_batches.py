@@ -22,7 +22,7 @@ def request(first: int, count: int) -> BatchRequest:
 
 def close(one: VisitStatistics, other: VisitStatistics) -> bool:
     states = max(one.states, other.states)
-    left, right = one.observed(states), other.observed(states)
+    left, right = one.run_statistics(states), other.run_statistics(states)
     whole = all(
         np.array_equal(getattr(left, name), getattr(right, name))
         for name in ("visits", "outcome_count", "initial_count")

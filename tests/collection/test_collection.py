@@ -29,7 +29,7 @@ def same_data(one: Dataset, other: Dataset) -> bool:
 
 def same_statistics(one: VisitStatistics, other: VisitStatistics) -> bool:
     states = max(one.states, other.states)
-    left, right = one.observed(states), other.observed(states)
+    left, right = one.run_statistics(states), other.run_statistics(states)
     return all(
         np.array_equal(a, b)
         for a, b in [

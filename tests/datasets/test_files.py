@@ -9,7 +9,7 @@ import pytest
 
 import revar
 from revar import Dataset, Trajectory
-from revar.datasets import Conditions, join_datasets, load_collected
+from revar.datasets import Conditions, load_collected, merge_datasets
 from revar.errors import InputError
 from tests.collection.test_collection import same_data
 
@@ -58,19 +58,19 @@ def test_appending_joins_states_by_their_labels(suffix: str, tmp_path: Path) -> 
     assert found.labels == ("start", (1, 2), True, "new")
     assert found[2].states.tolist() == [1, 3]
     assert found[2].successors.tolist() == [3, 1]
-    assert same_data(join_datasets(some_data(), more), found)
+    assert same_data(merge_datasets(some_data(), more), found)
 
 
-def test_observations_of_different_environments_are_not_joined() -> None:
+def test_observations_of_different_environments_are_not_merged() -> None:
     one = some_data(((14, 10, 0), (15, 10, 0), (16, 10, 0)))
     other = some_data(((1, 0), (1, 1), (0, 1)))
     with pytest.raises(InputError, match=r"states such as \(14, 10, 0\) and \(1, 0\)"):
-        join_datasets(one, other)
+        merge_datasets(one, other)
 
 
 def test_joining_without_labels_keeps_numbers() -> None:
-    assert join_datasets(some_data(None), some_data(None)).labels is None
-    mixed = join_datasets(some_data(None), Dataset.of([Trajectory.of([0], [0], [1.0])], (2,)))
+    assert merge_datasets(some_data(None), some_data(None)).labels is None
+    mixed = merge_datasets(some_data(None), Dataset.of([Trajectory.of([0], [0], [1.0])], (2,)))
     assert mixed.labels == (0, 1, 2)
     assert mixed[2].states.tolist() == [2]
 

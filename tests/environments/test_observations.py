@@ -6,7 +6,7 @@ import pytest
 from gymnasium import spaces
 
 from revar import Bins
-from revar.environments.observations import observations_of
+from revar.environments.observations import make_encoding
 from revar.errors import InputError
 
 SPACES = [
@@ -24,17 +24,17 @@ SPACES = [
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
 def test_states_tell_observations_apart_and_lead_back(space: spaces.Space[object]) -> None:
-    observations = observations_of(space)
+    encoding = make_encoding(space)
     space.seed(0)
-    table = np.zeros(observations.shape)
+    table = np.zeros(encoding.shape)
     met = {}
     for _ in range(200):
         seen = space.sample()
-        key = observations.key(seen)
-        back = observations.observation(key)
+        key = encoding.key(seen)
+        back = encoding.observation(key)
         assert space.contains(back) or isinstance(space, spaces.Discrete)
-        assert observations.key(back) == key
-        met[key] = observations.place(key)
+        assert encoding.key(back) == key
+        met[key] = encoding.place(key)
         table[met[key]] = 1
     assert len(set(met.values())) == len(met) == table.sum()
 
@@ -42,10 +42,10 @@ def test_states_tell_observations_apart_and_lead_back(space: spaces.Space[object
 @pytest.mark.parametrize("name", ["FrozenLake-v1", "Blackjack-v1", "Taxi-v4"])
 def test_observations_of_real_environments(name: str) -> None:
     env = gymnasium.make(name)
-    observations = observations_of(env.observation_space)
+    encoding = make_encoding(env.observation_space)
     seen, _ = env.reset(seed=0)
-    assert hash(observations.key(seen)) is not None
-    assert env.observation_space.contains(observations.observation(observations.key(seen)))
+    assert hash(encoding.key(seen)) is not None
+    assert env.observation_space.contains(encoding.observation(encoding.key(seen)))
 
 
 @pytest.mark.parametrize(
@@ -63,29 +63,29 @@ def test_observations_of_real_environments(name: str) -> None:
 )
 def test_observations_outside_the_space_are_refused(space: spaces.Space[object], seen: Any) -> None:
     with pytest.raises(InputError, match=r"observation .* does not belong to"):
-        observations_of(space).key(seen)
+        make_encoding(space).key(seen)
 
 
 def test_a_box_among_others_is_to_be_flattened() -> None:
     mixed = spaces.Dict({"place": spaces.Discrete(3), "speed": spaces.Box(-1, 1, (1,))})
     with pytest.raises(InputError, match=r"Box.* is continuous; .*FlattenObservation.*give bins"):
-        observations_of(mixed)
-    observations_of(spaces.flatten_space(mixed), Bins([[0.5], [0.5], [0.5], [0.0]]))
+        make_encoding(mixed)
+    make_encoding(spaces.flatten_space(mixed), Bins([[0.5], [0.5], [0.5], [0.0]]))
 
 
 def test_continuous_observations_need_bins() -> None:
     box = spaces.Box(-1, 1, (2,))
     with pytest.raises(InputError, match=r"which is continuous; .* bins=revar.Bins"):
-        observations_of(box)
-    observations = observations_of(box, Bins([[0.0], [0.5]]))
-    assert observations.key(np.array([0.1, 0.1])) == (1, 0)
-    assert box.contains(observations.observation((1, 0)))
+        make_encoding(box)
+    encoding = make_encoding(box, Bins([[0.0], [0.5]]))
+    assert encoding.key(np.array([0.1, 0.1])) == (1, 0)
+    assert box.contains(encoding.observation((1, 0)))
     with pytest.raises(InputError, match="observations have 2 numbers; bins are given for 1"):
-        observations_of(box, Bins([[0.0]]))
+        make_encoding(box, Bins([[0.0]]))
     with pytest.raises(InputError, match="not a Box"):
-        observations_of(spaces.Discrete(2), Bins([[0.0]]))
+        make_encoding(spaces.Discrete(2), Bins([[0.0]]))
     with pytest.raises(InputError, match="they must be Discrete"):
-        observations_of(spaces.Text(4))
+        make_encoding(spaces.Text(4))
 
 
 def test_states_are_the_places_between_edges() -> None:

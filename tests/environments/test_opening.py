@@ -5,7 +5,12 @@ import gymnasium
 import pytest
 
 import revar
-from revar.environments.opening import LONGEST, horizon_of, open_environment, open_environments
+from revar.environments.opening import (
+    KNOWN_HORIZONS,
+    horizon_of,
+    open_environment,
+    open_environments,
+)
 from revar.errors import InputError
 from tests.environments.custom import Corridor
 
@@ -54,7 +59,7 @@ def test_blackjack_ends_by_itself() -> None:
             steps += 1
         longest = max(longest, steps)
         env.reset()
-    assert longest <= horizon_of(env, None) == LONGEST["Blackjack-v1"]
+    assert longest <= horizon_of(env, None) == KNOWN_HORIZONS["Blackjack-v1"]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +69,7 @@ def test_blackjack_ends_by_itself() -> None:
         ("FrozenLake-v1x", "built-in problems"),
         ("no.such.module:make", "cannot import 'no.such.module'"),
         ("tests.environments.test_opening:nothing", "has no 'nothing'"),
-        ("tests.environments.test_opening:LONGEST", "is a dict, no factory"),
+        ("tests.environments.test_opening:KNOWN_HORIZONS", "is a dict, no factory"),
         ("tests.environments.test_opening:failing", r"cannot be made \(RuntimeError: no licence\)"),
         ("tests.environments.test_opening:number", "made a int, which is no environment"),
         (failing, "environment 'failing' cannot be made"),

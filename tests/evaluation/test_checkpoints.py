@@ -5,7 +5,7 @@ from revar.evaluation.checkpoints import checkpoint_times, quantile
 
 
 @pytest.mark.parametrize(
-    ("confidence", "looks", "published"),
+    ("confidence", "checkpoints", "published"),
     [
         (0.95, 1, 1.960),
         (0.95, 2, 2.178),
@@ -17,19 +17,21 @@ from revar.evaluation.checkpoints import checkpoint_times, quantile
     ],
 )
 def test_equally_spaced_looks_give_pococks_constants(
-    confidence: float, looks: int, published: float
+    confidence: float, checkpoints: int, published: float
 ) -> None:
-    """Table 1 of Pocock 1977, and the normal quantile for a single look."""
-    assert quantile(confidence, list(range(1, looks + 1))) == pytest.approx(published, abs=5e-4)
+    """Table 1 of Pocock 1977, and the normal quantile for a single checkpoint."""
+    assert quantile(confidence, list(range(1, checkpoints + 1))) == pytest.approx(
+        published, abs=5e-4
+    )
 
 
 def test_geometric_looks_hold_together_in_a_simulation() -> None:
-    looks = checkpoint_times(5000)
-    assert looks == [100, 200, 400, 800, 1600, 3200, 5000]
+    times = checkpoint_times(5000)
+    assert times == [100, 200, 400, 800, 1600, 3200, 5000]
     rng = np.random.default_rng(0)
-    steps = rng.normal(size=(200_000, len(looks))) * np.sqrt(np.diff([0, *looks]))
-    paths = np.cumsum(steps, axis=1) / np.sqrt(looks)
-    inside = np.mean(np.all(np.abs(paths) < quantile(0.95, looks), axis=1))
+    steps = rng.normal(size=(200_000, len(times))) * np.sqrt(np.diff([0, *times]))
+    paths = np.cumsum(steps, axis=1) / np.sqrt(times)
+    inside = np.mean(np.all(np.abs(paths) < quantile(0.95, times), axis=1))
     assert inside == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 200_000))
 
 

@@ -79,7 +79,7 @@ def test_same_seed_same_result() -> None:
 def test_the_reward_of_a_successor_enters_the_statistics() -> None:
     """On the lake the reward is a function of the successor: no noise is left given it."""
     result = revar.evaluate("FrozenLake-v1", "uniform", episodes=300, seed=0)
-    observed = result.statistics.observed(result.task.states)
+    observed = result.statistics.run_statistics(result.task.states)
     assert set(observed.outcome_reward_mean.tolist()) == {0.0, 1.0}
 
 
@@ -139,7 +139,7 @@ def test_a_half_width_stops_early_at_a_look() -> None:
     assert wide.stopped == "half-width"
     assert wide.half_width <= 0.1
     assert wide.episodes in (100, 200, 400, 800)
-    assert wide.quantile > 2.2  # several looks were possible
+    assert wide.quantile > 2.2  # there were several checkpoints
     never = revar.evaluate(
         Corridor(5), "uniform", episodes=150, horizon=10, half_width=1e-6, seed=0
     )

@@ -1,4 +1,4 @@
-"""FrozenLake, engine and environment: small versions of benchmarks/lake_study.py."""
+"""FrozenLake, simulated and real: small versions of benchmarks/lake_study.py."""
 
 import numpy as np
 import pytest

@@ -10,7 +10,7 @@ import pytest
 from gymnasium import spaces
 
 import revar
-from revar.environments.observations import observations_of
+from revar.environments.observations import make_encoding
 from revar.errors import InputError
 from revar.evaluation.policies import TargetPolicy, load_policy
 from tests.environments.custom import Corridor
@@ -44,7 +44,7 @@ class Predictor:
 
 
 def target(policy: Any) -> TargetPolicy:
-    return TargetPolicy(policy, observations_of(Corridor(3).observation_space), 2)
+    return TargetPolicy(policy, make_encoding(Corridor(3).observation_space), 2)
 
 
 def test_tables_functions_and_files_are_the_same_policy(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_an_answer_may_be_overwritten_by_the_next_one() -> None:
 def test_softened_arrays_are_looked_up_as_arrays_are(
     space: gymnasium.Space[Any], first: tuple[Any, ...]
 ) -> None:
-    observations = observations_of(space)
+    observations = make_encoding(space)
     for form in (TABLE, TABLE.tolist(), np.array([1, 0, 0])):
         soft = TargetPolicy(revar.epsilon_greedy(form, 0.1, 2), observations, 2)
         rows = np.array([soft(state) for state in first])

@@ -10,8 +10,8 @@ import pytest
 from gymnasium import spaces
 
 import revar
-from revar.datasets import join_datasets
-from revar.environments.observations import observations_of
+from revar.datasets import merge_datasets
+from revar.environments.observations import make_encoding
 from revar.errors import InputError
 from revar.model.trajectory import Dataset, Trajectory
 from tests.environments.custom import HALF, Corridor
@@ -54,7 +54,7 @@ def test_uniform_counts_actions_that_were_never_taken(
     for data in (
         lake.dataset,
         tmp_path / f"lake{suffix}",
-        join_datasets(lake.dataset, lake.dataset),
+        merge_datasets(lake.dataset, lake.dataset),
     ):
         result = revar.evaluate_data(data, "uniform", horizon=100)
         assert result.task.policy.shape[1] == 4
@@ -81,7 +81,7 @@ def test_uniform_is_refused_where_the_number_of_actions_is_not_known() -> None:
     ids=str,
 )
 def test_an_array_means_the_same_with_and_without_the_environment(space: Any) -> None:
-    shape = observations_of(space).shape
+    shape = make_encoding(space).shape
     policy = np.random.default_rng(0).dirichlet(np.ones(2), shape)
     played = revar.evaluate(Odd(space), policy, episodes=100, horizon=3, seed=0)
     alone = revar.evaluate_data(played.dataset, policy, horizon=3)

@@ -17,7 +17,7 @@ CELL = Cell(
     strategy=Choice(id="revar"),
     estimator=Choice(id="certainty-equivalence"),
     budget=30,
-    along=False,
+    at_checkpoints=False,
     known_transitions=False,
     seed=3,
 )
@@ -82,7 +82,7 @@ def test_variances_are_those_of_the_visits() -> None:
         ("strategy", Choice(id="revar", options={"confidence_scale": 1.0})),
         ("estimator", Choice(id="certainty-equivalence", options={"known_transitions": True})),
         ("budget", 31),
-        ("along", True),
+        ("at_checkpoints", True),
         ("known_transitions", True),
         ("seed", 4),
     ],
@@ -120,8 +120,8 @@ def test_cells_stand_in_the_order_of_the_declaration() -> None:
         )
         for budget in (10, 20)
     ]
-    assert {(cell.seed, cell.along) for cell in cells} == {(9, False)}
-    assert {cell.along for cell in cells_of(small(), seed=0)} == {True}
+    assert {(cell.seed, cell.at_checkpoints) for cell in cells} == {(9, False)}
+    assert {cell.at_checkpoints for cell in cells_of(small(), seed=0)} == {True}
 
 
 @pytest.mark.parametrize("episodes", [20_000_000, 20], ids=["half way", "at the very end"])

@@ -22,7 +22,7 @@ def counted(data: Dataset, times: list[int]) -> VisitStatistics:
 
 
 def assert_same(one: VisitStatistics, other: VisitStatistics) -> None:
-    expected, found = one.observed(16), other.observed(16)
+    expected, found = one.run_statistics(16), other.run_statistics(16)
     for name in ("visits", "outcome_count", "initial_count"):
         assert np.array_equal(getattr(expected, name), getattr(found, name))
     for name in ("mean", "squares", "cubes", "quartics"):

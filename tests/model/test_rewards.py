@@ -17,7 +17,7 @@ def build(law: str, mean: Any = MEANS, std: Any = 0.5) -> TabularMDP:
 def test_laws_are_named_as_users_write_them() -> None:
     labels = ["normal", "two-point", "bernoulli", "uniform", "deterministic"]
     assert [law.label for law in RewardLaw] == labels
-    assert [RewardLaw.named(label) for label in labels] == list(RewardLaw)
+    assert [RewardLaw.find(label) for label in labels] == list(RewardLaw)
 
 
 def test_the_default_law_is_normal_and_unbounded() -> None:

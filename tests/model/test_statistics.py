@@ -69,7 +69,7 @@ def assert_summarises(statistics: VisitStatistics, trajectories: list[Trajectory
     assert statistics.episodes == len(trajectories)
     starts = [int(trajectory.states[0]) for trajectory in trajectories]
     assert statistics.initial_count.tolist() == [starts.count(s) for s in range(states)]
-    observed = statistics.observed(states)
+    observed = statistics.run_statistics(states)
     for state in range(states):
         for action in range(ACTIONS):
             rewards = rows.rewards(state, action)
@@ -102,7 +102,7 @@ def assert_same(one: VisitStatistics, other: VisitStatistics) -> None:
     """Equal counts, and moments equal to rounding."""
     assert (one.states, one.actions, one.runs) == (other.states, other.actions, other.runs)
     for run in range(one.runs or 1):
-        left, right = one.observed(one.states, run), other.observed(other.states, run)
+        left, right = one.run_statistics(one.states, run), other.run_statistics(other.states, run)
         assert np.array_equal(left.visits, right.visits)
         assert np.array_equal(left.initial_count, right.initial_count)
         assert np.array_equal(left.outcome_count, right.outcome_count)
@@ -142,7 +142,7 @@ def test_adding_is_merging_in_place(one: list[Trajectory], other: list[Trajector
         assert np.array_equal(array, merged[name]), name
     assert_same(statistics, recorded(one + other))
     assert_summarises(more, other)
-    # What was absorbed can be added to like anything that was recorded.
+    # What was merged can be added to like anything that was recorded.
     statistics.record_many(one)
     assert_same(statistics, recorded(one + other + one))
 
@@ -222,7 +222,7 @@ def test_runs_are_kept_apart(one: list[Trajectory], other: list[Trajectory]) -> 
         assert np.array_equal(both.reward_variance[run], alone.reward_variance, equal_nan=True)
         assert np.array_equal(both.initial_count[run], alone.initial_count)
         # The other run's outcomes have slots here too, with a count of zero.
-        mine, expected = both.observed(5, run), alone.observed(5)
+        mine, expected = both.run_statistics(5, run), alone.run_statistics(5)
         taken = mine.outcome_count > 0
         assert np.array_equal(mine.outcomes.successor[taken], expected.outcomes.successor)
         assert np.array_equal(mine.outcomes.probability[taken], expected.outcomes.probability)
@@ -244,7 +244,7 @@ def test_runs_merge_run_by_run(one: list[Trajectory], other: list[Trajectory]) -
 @pytest.mark.parametrize("kind", sorted(MODELS))
 def test_a_model_gives_a_slot_to_every_outcome(kind: str) -> None:
     mdp = MODELS[kind](2).mdp()
-    observed = VisitStatistics.for_model(mdp).observed(mdp.states)
+    observed = VisitStatistics.for_model(mdp).run_statistics(mdp.states)
     assert np.array_equal(observed.outcomes.row_start, mdp.outcomes.row_start)
     assert np.array_equal(observed.outcomes.successor, mdp.outcomes.successor)
     assert not observed.outcome_count.any()
@@ -260,18 +260,18 @@ def test_known_slots_do_not_change_what_is_learned() -> None:
     known = VisitStatistics.for_model(mdp, runs=3)
     known.record_many(sample, run=2)
     learned = recorded(sample)
-    layout = known.observed(3, 2)
+    layout = known.run_statistics(3, 2)
     assert np.array_equal(layout.outcomes.successor, mdp.outcomes.successor)
     assert layout.outcome_count.sum() == 5
     taken = layout.outcome_count > 0
-    assert np.array_equal(layout.outcome_count[taken], learned.observed(3).outcome_count)
+    assert np.array_equal(layout.outcome_count[taken], learned.run_statistics(3).outcome_count)
     assert np.array_equal(known.reward_mean[2], learned.reward_mean)
     assert not known.visits[:2].any()
 
 
 def test_reading_for_a_larger_policy_changes_nothing() -> None:
     statistics = recorded([Trajectory.of([0, 1], [0, 1], [1.0, 2.0])])
-    observed = statistics.observed(5)
+    observed = statistics.run_statistics(5)
     assert observed.visits.shape == (5, ACTIONS)
     assert observed.outcomes.row_start.tolist() == [0, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2]
     assert observed.outcomes.successor.tolist() == [1, 5]
@@ -280,13 +280,13 @@ def test_reading_for_a_larger_policy_changes_nothing() -> None:
     observed.visits[:] = 9
     observed.outcome_count[:] = 9
     assert statistics.visits.sum() == 2
-    assert statistics.observed(2).outcome_count.tolist() == [1, 1]
+    assert statistics.run_statistics(2).outcome_count.tolist() == [1, 1]
 
 
 def test_a_smaller_policy_is_refused() -> None:
     statistics = recorded([Trajectory.of([0, 4], [0, 1], [1.0, 2.0])])
     with pytest.raises(InputError, match="the data has 5 states, the target policy covers 4"):
-        statistics.observed(4)
+        statistics.run_statistics(4)
 
 
 @pytest.mark.parametrize(

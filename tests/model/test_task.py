@@ -5,7 +5,7 @@ import pytest
 
 from revar import TabularMDP, Task, occupancy, policy_value
 from revar.errors import InputError
-from revar.model.task import checked_behavior, checked_policy
+from revar.model.task import check_behavior, check_policy
 from revar.problems import problems
 
 
@@ -96,7 +96,7 @@ def mdp() -> TabularMDP:
 
 def refusal(mdp: TabularMDP, policy: Any) -> str:
     with pytest.raises(InputError) as caught:
-        checked_policy(mdp, policy)
+        check_policy(mdp, policy)
     return str(caught.value)
 
 
@@ -112,7 +112,7 @@ def test_rows_must_sum_to_one_where_the_policy_leads(mdp: TabularMDP) -> None:
 def test_rows_elsewhere_are_free(mdp: TabularMDP, row: list[float]) -> None:
     # Action 0 alone is taken in state 0, so that state 2 is reachable, but not by this policy.
     policy = np.array([[1.0, 0.0], [0.5, 0.5], row, [0.5, 0.5]])
-    assert np.array_equal(checked_policy(mdp, policy), policy)
+    assert np.array_equal(check_policy(mdp, policy), policy)
     assert policy_value(mdp, policy) == 3.0
 
 
@@ -146,15 +146,15 @@ def test_the_shape_is_states_by_actions(mdp: TabularMDP, shape: tuple[int, ...])
 
 def test_sums_of_one_up_to_rounding_are_accepted(mdp: TabularMDP) -> None:
     policy = np.full((4, 2), 0.5 + 1e-11)
-    assert np.array_equal(checked_policy(mdp, policy), policy)
+    assert np.array_equal(check_policy(mdp, policy), policy)
 
 
 def test_behaviors_are_tables_or_one_table_a_step(mdp: TabularMDP) -> None:
     table = np.full((4, 2), 0.5)
-    assert checked_behavior(mdp, table).shape == (1, 4, 2)
-    assert checked_behavior(mdp, np.stack([table] * 3)).shape == (3, 4, 2)
+    assert check_behavior(mdp, table).shape == (1, 4, 2)
+    assert check_behavior(mdp, np.stack([table] * 3)).shape == (3, 4, 2)
     with pytest.raises(InputError, match=r"behavior has shape \(2, 4, 2\); it must be"):
-        checked_behavior(mdp, np.stack([table] * 2))
+        check_behavior(mdp, np.stack([table] * 2))
 
 
 def test_behaviors_must_sum_to_one_where_they_lead(mdp: TabularMDP) -> None:

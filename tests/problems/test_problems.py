@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from revar.errors import InputError
-from revar.model.task import checked_policy
+from revar.model.task import check_policy
 from revar.problems import problems
 
 # Rewards are normal, except where they follow from the successor.
@@ -31,7 +31,7 @@ def test_every_problem_builds_with_its_defaults(problem_id: str) -> None:
     build = problems.find(problem_id)
     problem = build()
     assert problem.name == problem_id
-    assert np.array_equal(checked_policy(problem.mdp, problem.policy), problem.policy)
+    assert np.array_equal(check_policy(problem.mdp, problem.policy), problem.policy)
     np.testing.assert_allclose(problem.policy.sum(axis=1), 1.0, rtol=1e-12)
     assert problem.mdp.reward_law == LAWS.get(problem_id, "normal")
     assert build.__doc__

@@ -5,7 +5,7 @@ import pytest
 from revar.errors import InputError
 from revar.experiments.results import Series
 from revar.reports.metrics import (
-    Measured,
+    Measurement,
     best_estimators,
     coverage,
     crossing,
@@ -40,7 +40,7 @@ INF, NAN = float("inf"), float("nan")
 def test_numbers_show_as_many_digits_as_their_error_allows(
     value: float, error: float, shown: str
 ) -> None:
-    assert str(Measured(value, error)) == shown
+    assert str(Measurement(value, error)) == shown
 
 
 def test_the_final_error_is_scaled() -> None:
@@ -135,7 +135,7 @@ def test_the_slope_of_a_power_law(exponent: float, structure: str, optimum: floa
     assert found.budgets.tolist() == [100.0, 1000.0, 10_000.0]
     np.testing.assert_allclose(found.mean, 3.0 * found.budgets**exponent, rtol=1e-6)
     np.testing.assert_allclose(found.error, 0.1 / np.sqrt(3) * found.mean, rtol=1e-6)
-    np.testing.assert_allclose(found.fitted(), found.mean, rtol=1e-6)
+    np.testing.assert_allclose(found.line(), found.mean, rtol=1e-6)
     assert found.slope.value == pytest.approx(exponent)
     # Least squares on three points a factor of ten apart: error of a point over log(10) sqrt(2).
     assert found.slope.error == pytest.approx(0.1 / np.sqrt(3) / (np.log(10) * np.sqrt(2)))
@@ -192,4 +192,4 @@ def test_coverage_counts_intervals_that_hold_the_truth() -> None:
     assert coverage(parts, 0.95).value == pytest.approx(0.8)
     assert coverage(parts, 0.95).error == pytest.approx(np.sqrt(0.8 * 0.2 / 5))
     assert coverage(parts, 0.8).value == pytest.approx(0.4)
-    assert coverage(series([0.0, 0.0]), 0.95) == Measured(1.0, 0.0)
+    assert coverage(series([0.0, 0.0]), 0.95) == Measurement(1.0, 0.0)

@@ -134,7 +134,7 @@ def test_a_page_is_written_whole_or_not_at_all(
         (False, 0, "", "revar reproduce made-up"),
         (True, 0, "", "revar reproduce made-up --quick"),
         (True, 7, "", "revar reproduce made-up --quick --seed 7"),
-        (False, 7, "revar compare --runs 3", "revar compare --runs 3 --seed 7"),
+        (False, 7, "revar simulate --runs 3", "revar simulate --runs 3 --seed 7"),
     ],
 )
 def test_the_command_that_gives_it_again(

@@ -122,7 +122,7 @@ def test_slow_runs_do_not_delay_it(job: dict[str, object]) -> None:
 LEFT_BEHIND = """
 import os, signal, threading, time
 import numpy as np
-from revar.simulation.parallel import drive
+from revar.simulation.parallel import play_runs
 
 numbers = np.arange(2000) % 7
 
@@ -135,7 +135,7 @@ def play(run):
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it otherwise
 threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-drive(
+play_runs(
     play, np.zeros((1, 1), dtype=np.int64), 1,
     threads=1, progress=None, stop=np.zeros(1, dtype=np.int64),
 )

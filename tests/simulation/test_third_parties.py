@@ -1,4 +1,4 @@
-"""Strategies that others write: in plain Python, with a standing plan, or with a compiled rule."""
+"""Strategies that others write: in plain Python, with a fixed plan, or with a compiled rule."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -25,14 +25,14 @@ class LeastTried(Strategy):
     id: ClassVar[str] = "least-tried"
 
     def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
-        visits = statistics.observed(task.states).visits
+        visits = statistics.run_statistics(task.states).visits
         scores = np.array(1.0 / (1.0 + visits), dtype=np.float64)
         return Plan(scores[None], Selection.LARGEST, lasts=0)
 
 
 @compiled_in_place
 def _after_a_step(
-    question: Any,
+    task: Any,
     statistics: Any,
     plan: Any,
     parameters: Any,
@@ -106,7 +106,7 @@ def test_only_strategies_with_a_rule_are_compiled() -> None:
 
 @pytest.mark.parametrize("selection", Selection)
 @pytest.mark.parametrize("kind", MODELS)
-def test_standing_plans_are_compiled_without_a_rule(kind: str, selection: Selection) -> None:
+def test_fixed_plans_are_compiled_without_a_rule(kind: str, selection: Selection) -> None:
     model = MODELS[kind](5)
     mdp = model.mdp()
     for steps in (1, mdp.horizon):
@@ -227,7 +227,7 @@ def test_plans_of_another_shape_are_refused(steps: int, states: int, first: int)
 
 
 @pytest.mark.parametrize("compiled", [None, False])
-def test_standing_plans_that_are_no_probabilities_are_refused(compiled: bool | None) -> None:
+def test_fixed_plans_that_are_no_probabilities_are_refused(compiled: bool | None) -> None:
     tree = problems.find("tree")(2)
     low = FixedPlan(Plan(np.full((1, 3, 2), 0.4), Selection.SAMPLE))
     with pytest.raises(InputError, match=r"behavior of state 0 sums to 0\.8"):

@@ -27,9 +27,9 @@ from revar.simulation.plain import PlainRun, play_episode
 from revar.simulation.result import SimulationResult
 from revar.simulation.world import World
 from revar.strategies import Flow, FlowOracle, ReducedVariance, Selection, Strategy
-from revar.strategies.compiled_rule import Question
+from revar.strategies.compiled_rule import TaskArrays
 from revar.strategies.flow.costs import estimate_costs
-from revar.strategies.flow.tuning import STUDIED, Tuning, plan_times
+from revar.strategies.flow.tuning import DEFAULT_TUNING, Tuning, plan_times
 from revar.testing.contracts import expect_same_results
 from revar.testing.problems import crossroads
 from tests.strategies.flow_problems import PROBLEMS
@@ -174,13 +174,27 @@ def test_before_the_first_episode_it_mixes_the_policy_with_equal_shares() -> Non
 
 
 def test_plans_are_made_at_geometric_times() -> None:
-    assert plan_times(3, STUDIED).tolist() == [1, 2, 3, 4]
-    assert plan_times(200, STUDIED).tolist() == [1, 2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 126, 252]
+    assert plan_times(3, DEFAULT_TUNING).tolist() == [1, 2, 3, 4]
+    assert plan_times(200, DEFAULT_TUNING).tolist() == [
+        1,
+        2,
+        3,
+        4,
+        6,
+        9,
+        13,
+        19,
+        28,
+        42,
+        63,
+        126,
+        252,
+    ]
     problem = PROBLEMS["riverswim"]
     task = Task.of(problem.mdp, problem.policy, episodes=1000).without_model()
     for episode in (1, 5, 37):
         plan = Flow().plan(task, collected(problem, episode))
-        assert plan.lasts == plan_times(episode, STUDIED)[-1] - episode
+        assert plan.lasts == plan_times(episode, DEFAULT_TUNING)[-1] - episode
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -211,20 +225,21 @@ def test_plans_make_up_for_the_past() -> None:
         task = Task.of(arms.mdp, arms.policy, episodes=budget)
         return np.asarray(Flow(tuning=tuning).plan(task, statistics).scores[0, 0])
 
-    thorough = STUDIED._replace(settled=0.0)
+    thorough = DEFAULT_TUNING._replace(settled=0.0)
     left_alone = shares(900, thorough)
     assert left_alone[0] < 0.001
     np.testing.assert_allclose(left_alone[1:], 0.25, atol=0.001)
     # With 1600 to come all are to end in proportion to their deviations, which carry a bonus.
     visits = np.array([400, 100, 100, 100, 100])
-    bonus = STUDIED.bonus * np.sqrt(2 * np.log(801) / (visits + 1))
+    bonus = DEFAULT_TUNING.bonus * np.sqrt(2 * np.log(801) / (visits + 1))
     bound = np.sqrt(visits / (visits - 1)) * (1 + bonus)
     needed = 2400 * bound / bound.sum() - visits
     made_up = shares(2400, thorough)
     np.testing.assert_allclose(made_up, needed / 1600, atol=5e-4)
     # Plans end when little is gained, and so little is lost.
     error, least = (
-        (bound**2 / (visits + 1600 * plan)).sum() for plan in (shares(2400, STUDIED), made_up)
+        (bound**2 / (visits + 1600 * plan)).sum()
+        for plan in (shares(2400, DEFAULT_TUNING), made_up)
     )
     assert error < 1.0005 * least
 
@@ -366,12 +381,12 @@ def test_costs_keep_the_covariance_of_reward_and_successor() -> None:
     problem = problems.find("frozenlake")(epsilon=0.2)
     statistics = collected(problem, 3000)
     task = Task.of(problem.mdp, problem.policy, episodes=4000).without_model()
-    observed = statistics.observed(task.states)
-    question = Question.of(task, observed, 4000)
-    reachable = question.policy > 0
-    layers = Layers(*expand(observed.outcomes, question.initial, reachable, question.horizon))
-    plain = STUDIED._replace(bonus=0.0, novelty=0.0, likeness=0.0)
-    estimated = estimate_costs(question, layers, observed, False, plain, 3000)
+    observed = statistics.run_statistics(task.states)
+    arrays = TaskArrays.of(task, observed, 4000)
+    reachable = arrays.policy > 0
+    layers = Layers(*expand(observed.outcomes, arrays.initial, reachable, arrays.horizon))
+    plain = DEFAULT_TUNING._replace(bonus=0.0, novelty=0.0, likeness=0.0)
+    estimated = estimate_costs(arrays, layers, observed, False, plain, 3000)
     exact = one_step_costs(problem.mdp, problem.policy)
     tried = (statistics.visits >= 400) & (exact > 0)
     assert tried[14].any()

@@ -10,12 +10,12 @@ from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
 from revar.model.task import Task
 from revar.problems import problems
-from revar.strategies.compiled_rule import Question
+from revar.strategies.compiled_rule import TaskArrays
 from revar.strategies.flow import Flow
 from revar.strategies.flow.costs import estimate_costs
-from revar.strategies.flow.plan import ALIKE, doubt, keep_to_policy
+from revar.strategies.flow.plan import ALIKE, keep_to_policy, share_prior
 from revar.strategies.flow.transitions import credible_transitions
-from revar.strategies.flow.tuning import STUDIED, Tuning
+from revar.strategies.flow.tuning import DEFAULT_TUNING, Tuning
 
 
 def counted(counts: IntArray) -> tuple[Outcomes, IntArray]:
@@ -155,10 +155,10 @@ def test_few_visits_leave_shares_to_the_policy() -> None:
 
 
 def test_actions_that_lead_to_the_same_are_no_reason_for_doubt() -> None:
-    assert doubt(0.1) == pytest.approx(0.1, rel=1e-4)
-    assert doubt(6.0) == pytest.approx(6.0, rel=0.1)
-    assert doubt(ALIKE) == ALIKE / 2
-    assert doubt(np.inf) == doubt(0.0) == 0.0
+    assert share_prior(0.1) == pytest.approx(0.1, rel=1e-4)
+    assert share_prior(6.0) == pytest.approx(6.0, rel=0.1)
+    assert share_prior(ALIKE) == ALIKE / 2
+    assert share_prior(np.inf) == share_prior(0.0) == 0.0
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -187,7 +187,7 @@ class Planned:
         data = simulate(mdp, policy, "flow", episodes=episodes, runs=1, keep_episodes=True)
         self.statistics = VisitStatistics(mdp.states, mdp.actions)
         self.statistics.record_many(data.datasets[0])
-        self.observed = self.statistics.observed(mdp.states)
+        self.observed = self.statistics.run_statistics(mdp.states)
         self.visits = self.observed.visits
 
     def plan(self, **tuning: float) -> FloatArray:
@@ -210,11 +210,11 @@ class Planned:
             self.task.horizon,
         )
         costs = estimate_costs(
-            Question.of(self.task, self.observed, 2 * self.episodes),
+            TaskArrays.of(self.task, self.observed, 2 * self.episodes),
             reachable_layers(known, self.lake.mdp.initial, policy > 0, self.task.horizon),
             self.observed,
             False,
-            STUDIED,
+            DEFAULT_TUNING,
             self.episodes,
         )
         own, planned = (
@@ -225,7 +225,7 @@ class Planned:
         reached = self.visits + self.episodes * planned
         return float(instead / (costs[needed] / reached[needed]).sum())
 
-    def doubt(self, shares: FloatArray) -> float:
+    def share_prior(self, shares: FloatArray) -> float:
         """The n with which the plan's own shares and the policy's make up these shares."""
         own, policy = self.shares(caution=0.0), self.lake.policy
         here = (self.visits.min(axis=1) > 0) & (np.ptp(self.visits, axis=1) > 0)
@@ -244,16 +244,18 @@ class Planned:
 def test_luck_in_many_pairs_asks_for_more_caution() -> None:
     """n grows with the visits that it takes to make all pairs credible, over what plans gain."""
     planned = Planned(400)
-    usual = planned.doubt(planned.shares(many_visits=1e9))
+    usual = planned.share_prior(planned.shares(many_visits=1e9))
     twice = planned.shares(many_visits=1e9, caution=2.0)
-    assert usual == pytest.approx(planned.doubt(twice) / 2, rel=1e-3)
+    assert usual == pytest.approx(planned.share_prior(twice) / 2, rel=1e-3)
     lacking = usual * (planned.visits[planned.lake.policy > 0] > 0).sum()
     gain = planned.gain()
     assert gain > 1.1
     for many in (5.0, 10.0):
-        found = planned.doubt(planned.shares(many_visits=many))
+        found = planned.share_prior(planned.shares(many_visits=many))
         assert found == pytest.approx(usual * lacking / many / gain, rel=1e-3)
-    assert planned.doubt(planned.shares(many_visits=lacking)) == pytest.approx(usual, rel=1e-3)
+    assert planned.share_prior(planned.shares(many_visits=lacking)) == pytest.approx(
+        usual, rel=1e-3
+    )
 
 
 def test_where_ways_are_the_same_costs_alone_decide() -> None:

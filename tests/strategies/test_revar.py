@@ -39,7 +39,7 @@ def proportions(model: PlainModel, deviation: Floats, chance: Floats) -> Floats:
 
 
 def frequencies(model: PlainModel, statistics: VisitStatistics) -> Floats:
-    observed = statistics.observed(model.states)
+    observed = statistics.run_statistics(model.states)
     chance = np.zeros((model.states * model.actions, model.states + 1))
     pair = np.repeat(np.arange(len(chance)), np.diff(observed.outcomes.row_start))
     visits = np.maximum(statistics.visits.ravel(), 1)

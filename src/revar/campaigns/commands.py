@@ -34,10 +34,10 @@ from revar.campaigns.rules import (
     refusal,
 )
 from revar.campaigns.state import CampaignState, EpisodeRecord
-from revar.collection.states import checked_row
+from revar.collection.states import check_row
 from revar.errors import InputError
 from revar.model.trajectory import none_for_nan
-from revar.model.validation import checked_reward
+from revar.model.validation import check_reward
 
 EPISODE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -108,7 +108,7 @@ def ask_action(
         if probabilities is None:
             raise InputError("this campaign has no policy table: act needs the probabilities")
         name = "the target policy in this state"
-        row = checked_row(list(probabilities), name)
+        row = check_row(list(probabilities), name)
         if len(row) != definition.actions:
             raise InputError(
                 f"{name} has {len(row)} probabilities; there are {definition.actions} actions"
@@ -121,7 +121,7 @@ def ask_action(
 
 def tell_reward(episode: str, step: int, reward: Any, next_state: Any) -> Rewarded:
     """The report of an outcome, checked; without a next state the episode ended."""
-    amount = checked_reward(float(reward), "the reward is")
+    amount = check_reward(float(reward), "the reward is")
     following = b"null" if next_state is None else encode_state(next_state, "next_state")
     return Rewarded(episode, step, amount, msgspec.Raw(following))
 

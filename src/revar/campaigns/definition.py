@@ -11,7 +11,7 @@ import numpy as np
 
 from revar.campaigns.events import encode_state
 from revar.collection import Collection
-from revar.collection.states import checked_row
+from revar.collection.states import check_row
 from revar.errors import InputError
 from revar.strategies.strategy import Strategy, find_strategy, strategies
 
@@ -183,7 +183,7 @@ def _policy_rows(policy: Any) -> list[PolicyRow]:
         if key in rows:
             raise InputError(f"the policy has state {key.decode()} twice")
         name = f"the policy of state {key.decode()}"
-        row = PolicyRow(msgspec.Raw(key), checked_row(list(probabilities), name).tolist())
+        row = PolicyRow(msgspec.Raw(key), check_row(list(probabilities), name).tolist())
         rows[key] = row
     widths = {len(row.probabilities) for row in rows.values()}
     if len(widths) > 1:

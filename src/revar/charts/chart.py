@@ -10,7 +10,7 @@ from scipy.optimize import isotonic_regression
 from revar.model.arrays import FloatArray
 
 Dash = Literal["solid", "dash", "dot", "dashdot"]
-Kind = Literal["measured", "exact", "digitised", "fit", "interval"]
+LineKind = Literal["measured", "exact", "digitised", "fit", "interval"]
 Scale = Literal["linear", "log"]
 
 
@@ -31,7 +31,7 @@ class Line:
     x: FloatArray  # [point]
     y: FloatArray  # [point]
     style: Style
-    kind: Kind = "measured"
+    kind: LineKind = "measured"
     error: FloatArray | None = None  # [point] to either side: one standard error
 
 

@@ -27,10 +27,10 @@ EPISODES = 1000
 @click.command()
 @environment_options
 @click.option("--strategy", default="flow", show_default=True, help="Strategy id.")
-@click.option("--episodes", type=int, help=f"The budget. Default: {EPISODES}, or as resumed.")
+@click.option("--episodes", type=int, help=f"Default: {EPISODES}, or the resumed file's budget.")
 @click.option("--half-width", type=float, help="Stop when the interval is that narrow.")
 @click.option("--environments", default=1, show_default=True, help="Played side by side.")
-@click.option("--workers", type=int, help="Processes that play at once. Default: this one.")
+@click.option("--workers", type=int, help="Worker processes; 1 is this process.")
 @click.option(
     "--engine",
     type=click.Choice(["processes", "ray", "inline"]),

@@ -72,7 +72,7 @@ def reproduce(
     specs: tuple[Path, ...],
     seed: int,
     threads: int | None,
-    engine: str,
+    engine_name: str,
     address: str | None,
     no_report: bool,
     as_json: bool,
@@ -94,7 +94,7 @@ def reproduce(
     if not no_report:
         for experiment in chosen:
             check_report(experiment)
-    player = make_engine(engine, threads, address)
+    engine = make_engine(engine_name, threads, address)
     machine = []
     for experiment in chosen:
         directory = output / experiment.name
@@ -103,7 +103,7 @@ def reproduce(
             directory,
             seed=seed,
             quick=quick,
-            engine=player,
+            engine=engine,
         )
         page = None if no_report else write_report(results, directory)
         if as_json:

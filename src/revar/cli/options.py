@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from revar.environments.observations import Bins
     from revar.experiments.engines import Engine
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+ClickFunction = TypeVar("ClickFunction", bound=Callable[..., Any])
 
 _ENVIRONMENT = (
     click.argument("environment"),
@@ -22,13 +22,15 @@ _ENVIRONMENT = (
         "policy_name",
         help="uniform, a .npy or .npz file, or module:function. Built-in problems have their own.",
     ),
-    click.option("--epsilon", type=float, help="Act greedily by the policy but for this share."),
+    click.option(
+        "--epsilon", type=float, help="Share of random actions; otherwise the policy's best."
+    ),
     click.option(
         "--env-option",
         "env_options",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Given to the environment; VALUE is JSON or a plain text. May be repeated.",
+        help="Given to the environment; VALUE is JSON or plain text. May be repeated.",
     ),
     click.option("--bins", "bins_text", help="Edges for continuous observations, as JSON lists."),
     click.option("--horizon", type=int, help="Default: the environment's time limit."),
@@ -42,6 +44,7 @@ _ENGINE = (
     ),
     click.option(
         "--engine",
+        "engine_name",
         type=click.Choice(["local", "ray"]),
         default="local",
         show_default=True,
@@ -55,27 +58,29 @@ _ENGINE = (
 )
 
 
-def environment_options(command: Command) -> Command:
+def environment_options(command: ClickFunction) -> ClickFunction:
     """Add the options that say what is evaluated."""
     return _add(_ENVIRONMENT, command)
 
 
-def engine_options(command: Command) -> Command:
+def engine_options(command: ClickFunction) -> ClickFunction:
     """Add --threads, --engine and --address."""
     return _add(_ENGINE, command)
 
 
-def _add(options: tuple[Callable[[Command], Command], ...], command: Command) -> Command:
+def _add(
+    options: tuple[Callable[[ClickFunction], ClickFunction], ...], command: ClickFunction
+) -> ClickFunction:
     for option in reversed(options):
         command = option(command)
     return command
 
 
-def make_engine(engine: str, threads: int | None, address: str | None) -> "Engine":
+def make_engine(name: str, threads: int | None, address: str | None) -> "Engine":
     """Make the engine that the options name."""
     from revar.experiments.engines import LocalEngine, RayEngine
 
-    if engine == "ray":
+    if name == "ray":
         return RayEngine(address, threads)
     if address is not None:
         raise InputError("--address is for --engine ray")
@@ -107,7 +112,7 @@ def search_this_folder() -> None:
 
 
 def parse_named_values(pairs: tuple[str, ...]) -> dict[str, Any]:
-    """Read NAME=VALUE pairs; a value that is not JSON is a text."""
+    """Read NAME=VALUE pairs; a value that is not JSON is plain text."""
     values: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")

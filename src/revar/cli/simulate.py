@@ -67,7 +67,7 @@ def simulate(
     runs: int,
     seed: int,
     threads: int | None,
-    engine: str,
+    engine_name: str,
     address: str | None,
     output: Path | None,
     as_json: bool,
@@ -86,7 +86,7 @@ def simulate(
     experiment, left_out = _declare(problems, strategies, estimators, budgets, runs)
     for sentence in left_out:
         click.echo(f"left out: {sentence}", err=True)
-    player = make_engine(engine, threads, address)
+    engine = make_engine(engine_name, threads, address)
     if output is None:
         with tempfile.TemporaryDirectory() as folder:
             results = run_and_store(
@@ -94,13 +94,13 @@ def simulate(
                 Path(folder),
                 seed=seed,
                 quick=False,
-                engine=player,
+                engine=engine,
                 kept=False,
             )
         page = None
     else:
         check_report(experiment)
-        results = run_and_store(experiment, output, seed=seed, quick=False, engine=player)
+        results = run_and_store(experiment, output, seed=seed, quick=False, engine=engine)
         page = write_report(results, output)
     if as_json:
         print_json(results_as_data(results))

@@ -17,11 +17,11 @@ from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset, Trajectory
 from revar.model.validation import (
-    checked_count,
-    checked_discount,
-    checked_episodes,
-    checked_horizon,
-    checked_whole,
+    check_count,
+    check_discount,
+    check_episodes,
+    check_horizon,
+    check_whole,
 )
 from revar.strategies.strategy import Plan, Strategy, find_strategy
 
@@ -55,12 +55,12 @@ class Collection:
                 f"strategy {self.strategy.id!r} needs the true model, which collection in an "
                 f"environment does not have; simulate it instead"
             )
-        self.horizon = checked_horizon(horizon)
-        self.actions = checked_count(actions, "actions")
-        self.discount = checked_discount(discount)
-        self.budget = None if episodes is None else checked_episodes(episodes)
+        self.horizon = check_horizon(horizon)
+        self.actions = check_count(actions, "actions")
+        self.discount = check_discount(discount)
+        self.budget = None if episodes is None else check_episodes(episodes)
         # Without a seed one is drawn, and kept, so that the collection can be resumed.
-        self.seed = new_seed() if seed is None else checked_whole(seed, "seed")
+        self.seed = new_seed() if seed is None else check_whole(seed, "seed")
         self.states = States(self.actions)
         self.statistics = VisitStatistics(0, self.actions)
         self.finished = 0  # episodes finished here

@@ -10,7 +10,7 @@ from revar.collection.plans import Decision, PlanInForce
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.trajectory import ENDED, Dataset
-from revar.model.validation import LARGEST_REWARD, checked_reward
+from revar.model.validation import LARGEST_REWARD, check_reward
 
 if TYPE_CHECKING:
     from revar.collection.collection import Collection
@@ -122,7 +122,7 @@ class Episode:
             raise InputError(f"episode {self.number} has taken no action that can be observed")
         if not abs(reward) <= LARGEST_REWARD:  # true of NaN, too
             key = collection.states[state]
-            checked_reward(reward, f"the reward of action {action} in state {key!r} is")
+            check_reward(reward, f"the reward of action {action} in state {key!r} is")
         successor = ENDED if next_state is None else collection.states.number(next_state)
         if not self.rewards:
             collection.statistics.start_episode(state)

@@ -107,7 +107,7 @@ class States:
                 f"{name} gives probabilities of shape {np.shape(probabilities)}; there are "
                 f"{self.actions} actions"
             )
-        row = np.array(checked_row(row, name)).reshape(1, -1)
+        row = np.array(check_row(row, name)).reshape(1, -1)
         before = None if number is None else self._rows[number]
         if before is None:
             return row
@@ -135,7 +135,7 @@ class States:
         del self._keys[count:], self._rows[count:], self._given[count:]
 
 
-def checked_row(row: Any, name: str) -> FloatArray:
+def check_row(row: Any, name: str) -> FloatArray:
     """Probabilities of one state's actions, [A]: finite, not negative, with the sum 1."""
     numbers = as_floats(row, f"what {name} gives")
     for action, number in enumerate(numbers.tolist()):

@@ -3,9 +3,9 @@
 from revar.datasets.files import (
     Conditions,
     append_dataset,
-    join_datasets,
     load_collected,
     load_dataset,
+    merge_datasets,
     save_dataset,
 )
 from revar.datasets.minari import from_minari, to_minari
@@ -14,9 +14,9 @@ __all__ = [
     "Conditions",
     "append_dataset",
     "from_minari",
-    "join_datasets",
     "load_collected",
     "load_dataset",
+    "merge_datasets",
     "save_dataset",
     "to_minari",
 ]

@@ -86,7 +86,7 @@ def dataset_of(source: Any, name: str) -> Dataset:
 def append_dataset(dataset: Dataset, path: str | Path) -> Dataset:
     """Add the episodes to those of a file, which is made if it is missing; all of them."""
     if Path(path).exists():
-        dataset = join_datasets(load_dataset(path), dataset)
+        dataset = merge_datasets(load_dataset(path), dataset)
     save_dataset(dataset, path)
     return dataset
 
@@ -172,7 +172,7 @@ def _read_parquet(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     return content, notes
 
 
-def join_datasets(first: Dataset, second: Dataset) -> Dataset:
+def merge_datasets(first: Dataset, second: Dataset) -> Dataset:
     """The episodes of both; states are told apart by their labels, or else by their numbers."""
     _check_labels(first, second)
     labels = None
@@ -203,7 +203,7 @@ def _check_labels(first: Dataset, second: Dataset) -> None:
     if first.labels and second.labels:
         one, other = first.labels[0], second.labels[0]
         if isinstance(one, tuple) and isinstance(other, tuple) and len(one) != len(other):
-            raise InputError(f"datasets that are joined have states such as {one} and {other}")
+            raise InputError(f"datasets that are merged have states such as {one} and {other}")
 
 
 def _common(one: Known | None, other: Known | None, what: str) -> Known | None:
@@ -211,7 +211,7 @@ def _common(one: Known | None, other: Known | None, what: str) -> Known | None:
     if one is None or other is None:
         return None
     if one != other:
-        raise InputError(f"datasets that are joined have {one} and {other} {what}")
+        raise InputError(f"datasets that are merged have {one} and {other} {what}")
     return one
 
 

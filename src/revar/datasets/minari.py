@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from revar.environments.observations import Bins, Observations, observations_of
+from revar.environments.observations import Bins, StateEncoding, make_encoding
 from revar.environments.opening import open_environment
 from revar.errors import InputError, require_extra
 from revar.model.trajectory import ENDED, Dataset, Trajectory
@@ -43,9 +43,9 @@ def _write(
     bins: Bins | None,
     about: dict[str, Any],
 ) -> Any:
-    observations = observations_of(env.observation_space, bins)
+    encoding = make_encoding(env.observation_space, bins)
     first = _first_action(env.action_space, dataset, "the environment")
-    _check_labels(observations, dataset)
+    _check_labels(encoding, dataset)
     episodes = []
     for number, trajectory in enumerate(dataset):
         met = [*trajectory.states.tolist(), int(trajectory.successors[-1])]
@@ -57,7 +57,7 @@ def _write(
         episodes.append(
             buffers.EpisodeBuffer(
                 id=number,
-                observations=_stack(env.observation_space, observations, dataset, met),
+                observations=_stack(env.observation_space, encoding, dataset, met),
                 actions=trajectory.actions + first,
                 rewards=trajectory.rewards,
                 terminations=terminated,
@@ -93,13 +93,13 @@ def from_minari(source: Any, *, bins: Bins | None = None) -> Dataset:
     except (OSError, ValueError) as error:
         text = str(error).strip().partition("\n")[0]
         raise InputError(f"Minari cannot load dataset {source!r}: {text}") from error
-    observations = observations_of(stored.observation_space, bins)
+    encoding = make_encoding(stored.observation_space, bins)
     first = _first_action(stored.action_space, None, "the dataset")
     numbers: dict[Any, int] = {}
     trajectories = []
     for episode in stored.iterate_episodes():
         steps = len(episode.rewards)
-        keys = _keys(stored.observation_space, observations, episode.observations, steps + 1)
+        keys = _keys(stored.observation_space, encoding, episode.observations, steps + 1)
         # In the order they appear in; the observation after the end is no state.
         ended = bool(episode.terminations[-1])
         met = [numbers.setdefault(key, len(numbers)) for key in keys[: steps + (not ended)]]
@@ -116,7 +116,7 @@ def from_minari(source: Any, *, bins: Bins | None = None) -> Dataset:
     return replace(
         Dataset.of(trajectories, tuple(numbers)),
         action_count=int(stored.action_space.n),
-        first_label=observations.first,
+        first_label=encoding.first,
     )
 
 
@@ -129,20 +129,20 @@ def _first_action(space: Any, dataset: Dataset | None, whose: str) -> int:
     return int(space.start)
 
 
-def _check_labels(observations: Observations, dataset: Dataset) -> None:
+def _check_labels(encoding: StateEncoding, dataset: Dataset) -> None:
     """Every state must be one of the environment's."""
     for state in range(dataset.states_seen):
-        observations.place(state if dataset.labels is None else dataset.labels[state])
+        encoding.place(state if dataset.labels is None else dataset.labels[state])
 
 
-def _stack(space: Any, observations: Observations, dataset: Dataset, met: list[int]) -> Any:
+def _stack(space: Any, encoding: StateEncoding, dataset: Dataset, met: list[int]) -> Any:
     vector = require_extra("gymnasium.vector.utils", "gym")
     labels = dataset.labels if dataset.labels is not None else range(dataset.states_seen)
-    items = [observations.observation(labels[state]) for state in met]
+    items = [encoding.observation(labels[state]) for state in met]
     return vector.concatenate(space, items, vector.create_empty_array(space, n=len(items)))
 
 
-def _keys(space: Any, observations: Observations, seen: Any, count: int) -> list[Any]:
+def _keys(space: Any, encoding: StateEncoding, seen: Any, count: int) -> list[Any]:
     vector = require_extra("gymnasium.vector.utils", "gym")
     batched = vector.batch_space(space, count)
-    return [observations.key(item) for item in vector.iterate(batched, seen)]
+    return [encoding.key(item) for item in vector.iterate(batched, seen)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from revar.errors import InputError, require_extra
 from revar.model.arrays import FloatArray
-from revar.model.validation import as_floats, checked_count
+from revar.model.validation import as_floats, check_count
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Bins:
 
     def __init__(self, edges: Any) -> None:
         checked = tuple(
-            tuple(_checked_edges(part, number).tolist()) for number, part in enumerate(edges)
+            tuple(_check_edges(part, number).tolist()) for number, part in enumerate(edges)
         )
         if not checked:
             raise InputError("Bins needs the edges of at least one number")
@@ -40,7 +40,7 @@ class Bins:
     def uniform(cls, low: Any, high: Any, counts: Any) -> "Bins":
         """Bins of equal width between `low` and `high`; the outermost reach to infinity."""
         lows, highs = (np.atleast_1d(as_floats(end, "ends of bins")) for end in (low, high))
-        numbers = [checked_count(count, "a number of bins") for count in np.atleast_1d(counts)]
+        numbers = [check_count(count, "a number of bins") for count in np.atleast_1d(counts)]
         if not lows.shape == highs.shape == (len(numbers),):
             raise InputError(
                 f"low, high and counts of bins have lengths {lows.size}, {highs.size} and "
@@ -89,7 +89,7 @@ def _centre(edges: tuple[float, ...], place: int) -> float:
     return edges[-1] + 0.5 * (width or 1.0)
 
 
-def _checked_edges(edges: Any, number: int) -> FloatArray:
+def _check_edges(edges: Any, number: int) -> FloatArray:
     values = np.atleast_1d(as_floats(edges, f"edges of number {number}"))
     if values.ndim != 1 or not np.all(np.isfinite(values)) or np.any(np.diff(values) <= 0):
         raise InputError(f"edges of number {number} are {values.tolist()}; they must ascend")
@@ -97,7 +97,7 @@ def _checked_edges(edges: Any, number: int) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Observations:
+class StateEncoding:
     """How the observations of one space become states and back.
 
     `shape` holds how many values each part has and `first` the least of each, so that a table
@@ -133,7 +133,7 @@ def place_of(key: Any, first: tuple[int, ...] | None = None) -> tuple[int, ...] 
     return None if min(found, default=0) < 0 else found
 
 
-def observations_of(space: Any, bins: Bins | None = None) -> Observations:
+def make_encoding(space: Any, bins: Bins | None = None) -> StateEncoding:
     """The states of an observation space; continuous spaces need bins."""
     spaces = require_extra("gymnasium.spaces", "gym")
     if bins is not None:
@@ -148,30 +148,30 @@ def observations_of(space: Any, bins: Bins | None = None) -> Observations:
         def centre(key: Any) -> Any:
             return bins.centre(key).reshape(space.shape).astype(space.dtype)
 
-        return Observations(bins.state, centre, bins.counts, (0,) * size, f"the bins of {space}")
+        return StateEncoding(bins.state, centre, bins.counts, (0,) * size, f"the bins of {space}")
     if isinstance(space, spaces.Discrete):
         return _of_number(space)
     if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
         return _of_array(space, spaces)
     if isinstance(space, spaces.Tuple):
         parts = [_part_of(part, space, spaces) for part in space.spaces]
-        return Observations(
+        return StateEncoding(
             lambda seen: tuple(part.key(value) for part, value in zip(parts, seen, strict=True)),
             lambda key: tuple(
                 part.observation(value) for part, value in zip(parts, key, strict=True)
             ),
-            *_join(parts),
+            *_merge_shapes(parts),
             str(space),
         )
     if isinstance(space, spaces.Dict):
         named = {name: _part_of(part, space, spaces) for name, part in space.spaces.items()}
-        return Observations(
+        return StateEncoding(
             lambda seen: tuple(part.key(seen[name]) for name, part in named.items()),
             lambda key: {
                 name: part.observation(value)
                 for (name, part), value in zip(named.items(), key, strict=True)
             },
-            *_join(list(named.values())),
+            *_merge_shapes(list(named.values())),
             str(space),
         )
     if isinstance(space, spaces.Box):
@@ -185,16 +185,16 @@ def observations_of(space: Any, bins: Bins | None = None) -> Observations:
     )
 
 
-def _part_of(part: Any, whole: Any, spaces: Any) -> Observations:
+def _part_of(part: Any, whole: Any, spaces: Any) -> StateEncoding:
     if isinstance(part, spaces.Box):
         raise InputError(
             f"observations are {whole}, of which {part} is continuous; wrap the environment in "
             f"gymnasium.wrappers.FlattenObservation, which makes them one Box, and give bins"
         )
-    return observations_of(part)
+    return make_encoding(part)
 
 
-def _of_number(space: Any) -> Observations:
+def _of_number(space: Any) -> StateEncoding:
     first, end = int(space.start), int(space.start) + int(space.n)
 
     def key(seen: Any) -> Hashable:
@@ -206,10 +206,10 @@ def _of_number(space: Any) -> Observations:
             raise _outside(seen, space)
         return number
 
-    return Observations(key, _itself, (end - first,), (first,), str(space))
+    return StateEncoding(key, _itself, (end - first,), (first,), str(space))
 
 
-def _of_array(space: Any, spaces: Any) -> Observations:
+def _of_array(space: Any, spaces: Any) -> StateEncoding:
     binary = isinstance(space, spaces.MultiBinary)
     sizes = np.full(space.shape, 2) if binary else space.nvec
     first = np.zeros(space.shape, dtype=int) if binary else space.start
@@ -232,7 +232,7 @@ def _of_array(space: Any, spaces: Any) -> Observations:
     def observation(state: Any) -> Any:
         return np.array(state, dtype=space.dtype).reshape(space.shape)
 
-    return Observations(
+    return StateEncoding(
         key,
         observation,
         tuple(np.ravel(sizes).tolist()),
@@ -245,7 +245,7 @@ def _outside(seen: Any, space: Any) -> InputError:
     return InputError(f"observation {seen!r} does not belong to {space}")
 
 
-def _join(parts: list[Observations]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _merge_shapes(parts: list[StateEncoding]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     shape = tuple(size for part in parts for size in part.shape)
     return shape, tuple(size for part in parts for size in part.first)
 

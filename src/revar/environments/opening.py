@@ -5,12 +5,12 @@ from typing import Any
 
 from revar.errors import InputError, MissingExtraError, require_extra
 from revar.model.mdp import TabularMDP
-from revar.model.validation import checked_horizon, checked_reward
+from revar.model.validation import check_horizon, check_reward
 from revar.problems import Problem, find_problem, problems
 
 # Environments without a time limit that end by themselves, and after how many steps at most.
 # Blackjack: two cards count at least 2, every further one adds at least 1, and 22 is too many.
-LONGEST = {"Blackjack-v1": 20}
+KNOWN_HORIZONS = {"Blackjack-v1": 20}
 
 
 def open_environment(env: Any, options: dict[str, Any] | None = None) -> Any:
@@ -98,20 +98,20 @@ def is_environment(env: Any) -> bool:
 def horizon_of(env: Any, horizon: int | None) -> int:
     """The horizon that is given, or else the time limit of the environment (or of its first)."""
     if horizon is not None:
-        return checked_horizon(horizon)
+        return check_horizon(horizon)
     env = getattr(env, "envs", [env])[0]
     base = getattr(env, "unwrapped", env)
     spec = getattr(env, "spec", None)
     limit = getattr(spec, "max_episode_steps", None) or _time_limit(env)
     limit = limit or getattr(base, "horizon", None)
     if limit is None and spec is not None:
-        limit = LONGEST.get(spec.id)
+        limit = KNOWN_HORIZONS.get(spec.id)
     if limit is None:
         name = type(base).__name__ if spec is None else spec.id
         raise InputError(
             f"{name} has no time limit, so that an episode need not end; give a horizon"
         )
-    return checked_horizon(limit)
+    return check_horizon(limit)
 
 
 def action_count(env: Any) -> int:
@@ -129,7 +129,7 @@ def read_reward(reward: Any) -> float:
         number = float(reward)
     except (TypeError, ValueError):
         raise InputError(f"the environment gave the reward {reward!r}, not a number") from None
-    return checked_reward(number, "the environment gave the reward")
+    return check_reward(number, "the environment gave the reward")
 
 
 def blame_environment(error: Exception, call: str) -> InputError:

@@ -43,17 +43,17 @@ def from_gymnasium(
             f"initial=..."
         )
     states, actions = len(table), len(table[0])
-    moments = _Moments()
+    sums = _OutcomeSums()
     for state in range(states):
         for action in range(actions):
             for probability, successor, reward, terminated in table[state][action]:
                 outcome = states if terminated else int(successor)
                 pair = state * actions + action
-                moments.add(pair, outcome, float(probability), float(reward))
-    return moments.model(states, actions, start, horizon_of(env, horizon), discount)
+                sums.add(pair, outcome, float(probability), float(reward))
+    return sums.model(states, actions, start, horizon_of(env, horizon), discount)
 
 
-class _Moments:
+class _OutcomeSums:
     """Probability and reward moments of every (pair, outcome), summed over its entries."""
 
     def __init__(self) -> None:

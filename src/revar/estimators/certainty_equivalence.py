@@ -37,12 +37,13 @@ class CertaintyEquivalence(Estimator):
         if not isinstance(data, Dataset | VisitStatistics):
             raise InputError(f"data is {type(data).__name__}, not a Dataset or VisitStatistics")
         if isinstance(data, Dataset):
+            # Step by step, not `from_episodes`: equal to the last bit to what collection counts.
             statistics = VisitStatistics(task.states, task.actions)
             statistics.record_many(episodes_of(data, task, "certainty equivalence"))
             data = statistics
         if data.actions != task.actions:
             raise InputError(f"the data has {data.actions} actions, the policy has {task.actions}")
-        observed = data.observed(task.states, run)
+        observed = data.run_statistics(task.states, run)
         episodes = int(observed.initial_count.sum())
         if episodes == 0:
             raise InputError("certainty equivalence needs at least one episode")

@@ -76,7 +76,7 @@ class Comparison:
 def compare(task: Task, statistics: VisitStatistics) -> Comparison:
     """From estimated costs, with visits as on-policy collection would make them."""
     episodes = int(statistics.episodes)
-    observed = statistics.observed(task.states)
+    observed = statistics.run_statistics(task.states)
     model = fit_model(task, observed)
     visits = occupancy(model, task.policy).sum(axis=0)
     variance = variance_of_visits(corrected_costs(task, observed), visits)

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate, Estimator, estimators
-from revar.estimators.importance_sampling import Episodes, mean_estimate
+from revar.estimators.importance_sampling import PaddedEpisodes, mean_estimate
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.moments import EpisodeCounter
 from revar.model.statistics import VisitStatistics
@@ -32,7 +32,7 @@ class DoublyRobust(Estimator):
 
     def estimate(self, task: Task, data: Dataset | VisitStatistics) -> Estimate:
         """From episodes of a sampled behavior; tracked data is refused."""
-        episodes = Episodes.of(task, data, "doubly robust estimation")
+        episodes = PaddedEpisodes.of(task, data, "doubly robust estimation")
         count = len(episodes.dataset)
         if count < self.least_episodes:
             raise InputError("doubly robust estimation needs at least two episodes")
@@ -49,7 +49,7 @@ class DoublyRobust(Estimator):
 def _fit(task: Task, counter: EpisodeCounter, times: IntArray) -> tuple[FloatArray, FloatArray]:
     """q_t(s,a) [L, S, A] and v_t(s) [L+1, S+1] of the model estimated from those episodes."""
     states, actions = task.states, task.actions
-    known = VisitStatistics.from_arrays(counter.arrays(times)).observed(states)
+    known = VisitStatistics.from_arrays(counter.arrays(times)).run_statistics(states)
     layers = all_layers(states, task.horizon)
     values = backward_values(known.outcomes, known.reward_mean, task.policy, layers, task.discount)
     frequencies = sparse.csr_array(
@@ -61,7 +61,7 @@ def _fit(task: Task, counter: EpisodeCounter, times: IntArray) -> tuple[FloatArr
 
 
 def _correct(
-    task: Task, episodes: Episodes, action_values: FloatArray, values: FloatArray
+    task: Task, episodes: PaddedEpisodes, action_values: FloatArray, values: FloatArray
 ) -> FloatArray:
     """V = v(s) + ratio (r + gamma V' - q(s,a)), from the last step back, [K]."""
     states = episodes.pad(episodes.dataset.states, 0)

@@ -18,7 +18,7 @@ from revar.model.trajectory import ENDED, Dataset
 
 
 @dataclass(frozen=True, eq=False)
-class Episodes:
+class PaddedEpisodes:
     """K episodes side by side; past an episode's end rewards are 0 and ratios are 1."""
 
     dataset: Dataset
@@ -28,7 +28,7 @@ class Episodes:
     discounts: FloatArray  # [L] gamma^t
 
     @classmethod
-    def of(cls, task: Task, data: Dataset | VisitStatistics, asker: str) -> "Episodes":
+    def of(cls, task: Task, data: Dataset | VisitStatistics, asker: str) -> "PaddedEpisodes":
         """The data laid out, or an error where an action's propensity is not known."""
         dataset = episodes_of(data, task, asker)
         lengths = np.diff(dataset.start)
@@ -84,7 +84,7 @@ class MonteCarlo(Estimator):
 
     def estimate(self, task: Task, data: Dataset | VisitStatistics) -> Estimate:
         """From on-policy episodes; any other behavior is refused."""
-        episodes = Episodes.of(task, data, "Monte Carlo")
+        episodes = PaddedEpisodes.of(task, data, "Monte Carlo")
         off = (np.abs(episodes.ratios - 1.0) > 1e-9) & episodes.played
         if off.any():
             k, t = (int(i) for i in np.argwhere(off)[0])
@@ -111,7 +111,7 @@ class ImportanceSampling(Estimator):
 
     def estimate(self, task: Task, data: Dataset | VisitStatistics) -> Estimate:
         """From episodes of a sampled behavior; tracked data is refused."""
-        episodes = Episodes.of(task, data, "importance sampling")
+        episodes = PaddedEpisodes.of(task, data, "importance sampling")
         returns = (episodes.discounts * episodes.rewards).sum(axis=1)
         return mean_estimate(episodes.ratios.prod(axis=1) * returns)
 
@@ -128,7 +128,7 @@ class WeightedImportanceSampling(Estimator):
 
     def estimate(self, task: Task, data: Dataset | VisitStatistics) -> Estimate:
         """From episodes of a sampled behavior; tracked data is refused."""
-        episodes = Episodes.of(task, data, "weighted importance sampling")
+        episodes = PaddedEpisodes.of(task, data, "weighted importance sampling")
         returns = (episodes.discounts * episodes.rewards).sum(axis=1)
         weights = episodes.ratios.prod(axis=1)
         if weights.sum() == 0:
@@ -156,6 +156,6 @@ class PerDecisionImportanceSampling(Estimator):
 
     def estimate(self, task: Task, data: Dataset | VisitStatistics) -> Estimate:
         """From episodes of a sampled behavior; tracked data is refused."""
-        episodes = Episodes.of(task, data, "per-decision importance sampling")
+        episodes = PaddedEpisodes.of(task, data, "per-decision importance sampling")
         ratios = np.cumprod(episodes.ratios, axis=1)
         return mean_estimate((episodes.discounts * ratios * episodes.rewards).sum(axis=1))

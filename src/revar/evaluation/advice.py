@@ -20,7 +20,7 @@ from revar.model.moments import EpisodeCounter
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
-from revar.model.validation import checked_confidence, checked_half_width
+from revar.model.validation import check_confidence, check_half_width
 from revar.theory.costs import estimation_variance
 from revar.theory.flow import optimal_flow
 
@@ -101,8 +101,8 @@ def advise(
     observations become states, and `horizon` is needed unless an evaluation has saved the file,
     which then also knows the discount).
     """
-    checked_half_width(half_width)
-    checked_confidence(confidence)
+    check_half_width(half_width)
+    check_confidence(confidence)
     if isinstance(env_or_dataset, Dataset) or _is_file(env_or_dataset):
         data, known = env_or_dataset, None
         if not isinstance(data, Dataset):
@@ -130,7 +130,9 @@ def advise(
         )
         data, task, statistics = result.dataset, result.task, result.statistics
         unvisited = result.unvisited_probability
-    return _advice(task, statistics.observed(task.states), data, half_width, confidence, unvisited)
+    return _advice(
+        task, statistics.run_statistics(task.states), data, half_width, confidence, unvisited
+    )
 
 
 def _advice(
@@ -170,7 +172,7 @@ def _resample(
 ) -> RunStatistics:
     """As many episodes, drawn with replacement (Efron 1979, "Bootstrap methods")."""
     times = np.bincount(rng.integers(episodes, size=episodes), minlength=episodes)
-    return VisitStatistics.from_arrays(counter.arrays(times)).observed(states)
+    return VisitStatistics.from_arrays(counter.arrays(times)).run_statistics(states)
 
 
 def _needs(model: TabularMDP, task: Task, best: FloatArray) -> tuple[float, float]:

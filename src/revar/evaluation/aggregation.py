@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from revar.collection.states import checked_row
-from revar.environments.observations import Bins, observations_of
+from revar.collection.states import check_row
+from revar.environments.observations import Bins, make_encoding
 from revar.environments.opening import (
     action_count,
     blame_environment,
@@ -18,7 +18,7 @@ from revar.errors import InputError
 from revar.evaluation.policies import ObservationPolicy, TargetPolicy, ask_policy, resolve_policy
 from revar.evaluation.result import EvaluationResult
 from revar.model.arrays import FloatArray
-from revar.model.validation import checked_count, checked_whole
+from revar.model.validation import check_count, check_whole
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def check_aggregation(
     bins: the policy acts by their centres, and states are not Markov. `policy` is given as in
     `evaluate`; an array over binned observations needs the `bins`.
     """
-    count, first = checked_count(episodes, "episodes"), checked_whole(seed, "seed")
+    count, first = check_count(episodes, "episodes"), check_whole(seed, "seed")
     opened = open_environment(env, env_options)
     try:
         if hasattr(opened, "num_envs"):
@@ -97,13 +97,13 @@ def _by_observation(env: Any, policy: Any, bins: Bins | None) -> ObservationPoli
     actions = action_count(env)
     found = resolve_policy(policy, actions)
     if not callable(found):
-        observations = observations_of(env.observation_space, bins)
+        observations = make_encoding(env.observation_space, bins)
         table = TargetPolicy(found, observations, actions)
         found = lambda observation: table(observations.key(observation))  # noqa: E731
 
     def ask(observation: Any) -> FloatArray:
         name = f"the policy at observation {observation!r}"
-        row = checked_row(np.atleast_1d(ask_policy(found, observation)), name)
+        row = check_row(np.atleast_1d(ask_policy(found, observation)), name)
         if row.shape != (actions,):
             raise InputError(f"{name} gives {row.size} probabilities; there are {actions} actions")
         return row

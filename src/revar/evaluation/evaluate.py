@@ -7,7 +7,7 @@ from typing import Any
 
 from revar.collection import Collection
 from revar.datasets.files import Conditions, dataset_of, load_collected
-from revar.environments.observations import Bins, observations_of
+from revar.environments.observations import Bins, make_encoding
 from revar.environments.opening import (
     action_count,
     built_in_discount,
@@ -25,10 +25,10 @@ from revar.evaluation.workers.pool import PoolPlayer, choose_pool
 from revar.evaluation.workers.worker import WorkerSetup
 from revar.model.trajectory import Dataset
 from revar.model.validation import (
-    checked_confidence,
-    checked_count,
-    checked_episodes,
-    checked_half_width,
+    check_confidence,
+    check_count,
+    check_episodes,
+    check_half_width,
 )
 from revar.progress import progress_bar
 from revar.strategies.strategy import Strategy, find_strategy
@@ -80,7 +80,7 @@ def evaluate(
     `result` holds it.
     """
     chosen = find_strategy(strategy)
-    budget = checked_episodes(episodes)
+    budget = check_episodes(episodes)
     _check_goal(half_width, confidence)
     stored, earlier = (None, None) if resume is None else load_collected(resume)
     if stored is not None and earlier is None:
@@ -90,7 +90,7 @@ def evaluate(
         workers = earlier.workers if workers is None else workers
         batch = earlier.batch if batch is None else batch
     before = None if prior is None else dataset_of(prior, "prior")
-    side_by_side = checked_count(environments, "environments")
+    side_by_side = check_count(environments, "environments")
     pool = choose_pool(
         env,
         workers,
@@ -177,16 +177,16 @@ def _player(
     opened: Any, bins: Bins | None, target: TargetPolicy, seed: int, interrupt: Interrupt
 ) -> Player | VectorPlayer:
     if hasattr(opened, "num_envs"):
-        observations = observations_of(opened.single_observation_space, bins)
+        observations = make_encoding(opened.single_observation_space, bins)
         return VectorPlayer(opened, observations, target, seed, interrupt)
-    observations = observations_of(opened.observation_space, bins)
+    observations = make_encoding(opened.observation_space, bins)
     return Player(opened, observations, target, seed, interrupt)
 
 
 def _check_goal(half_width: float | None, confidence: float) -> None:
     if half_width is not None:
-        checked_half_width(half_width)
-    checked_confidence(confidence)
+        check_half_width(half_width)
+    check_confidence(confidence)
 
 
 def _path_to_write(save: str | Path | None, resume: str | Path | None) -> Path | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from revar.collection import Collection, Episode
 from revar.collection.collection import Policy
-from revar.environments.observations import Observations
+from revar.environments.observations import StateEncoding
 from revar.environments.opening import blame_environment, read_reward
 from revar.errors import InputError, require_extra
 from revar.model.trajectory import Dataset
@@ -78,7 +78,7 @@ class Player:
     width = stride = 1
 
     def __init__(
-        self, env: Any, observations: Observations, policy: Policy, seed: int, interrupt: Interrupt
+        self, env: Any, observations: StateEncoding, policy: Policy, seed: int, interrupt: Interrupt
     ) -> None:
         self.env = env
         self.observations = observations
@@ -175,7 +175,7 @@ class VectorPlayer:
     """
 
     def __init__(
-        self, env: Any, observations: Observations, policy: Policy, seed: int, interrupt: Interrupt
+        self, env: Any, observations: StateEncoding, policy: Policy, seed: int, interrupt: Interrupt
     ) -> None:
         self.env = env
         self.width = int(env.num_envs)

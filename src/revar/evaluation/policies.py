@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from revar.environments.observations import Bins, Observations, observations_of
+from revar.environments.observations import Bins, StateEncoding, make_encoding
 from revar.environments.opening import action_count, first_line, import_object
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
-from revar.model.validation import as_floats, checked_count, checked_share
+from revar.model.validation import as_floats, check_count, check_share
 
 # From an observation to the probability of every action.
 ObservationPolicy = Callable[[Any], Any]
@@ -20,7 +20,7 @@ ObservationPolicy = Callable[[Any], Any]
 class TargetPolicy:
     """The target policy by state: called once for each state, and remembered."""
 
-    def __init__(self, policy: Any, observations: Observations, actions: int) -> None:
+    def __init__(self, policy: Any, observations: StateEncoding, actions: int) -> None:
         self.first_label = observations.first
         self._ask = _make_ask(policy, observations, actions)
         self._rows: dict[Hashable, FloatArray] = {}
@@ -44,7 +44,7 @@ class TargetPolicy:
 def target_policy_of(env: Any, policy: Any, bins: Bins | None) -> TargetPolicy:
     """The target policy by the states of an environment, or of several side by side."""
     space = getattr(env, "single_observation_space", None) or env.observation_space
-    return TargetPolicy(policy, observations_of(space, bins), action_count(env))
+    return TargetPolicy(policy, make_encoding(space, bins), action_count(env))
 
 
 def ask_policy(policy: Any, observation: Any) -> Any:
@@ -138,7 +138,7 @@ def _soften(found: FloatArray, by_row: bool, epsilon: float, actions: int) -> Fl
 
 def uniform_policy(actions: int) -> ObservationPolicy:
     """Every action equally often, whatever is observed."""
-    return _Constant(np.full(checked_count(actions, "actions"), 1.0 / actions))
+    return _Constant(np.full(check_count(actions, "actions"), 1.0 / actions))
 
 
 def epsilon_greedy(policy: Any, epsilon: float, actions: int) -> ObservationPolicy:
@@ -148,7 +148,7 @@ def epsilon_greedy(policy: Any, epsilon: float, actions: int) -> ObservationPoli
     actions, of which the largest is taken; or it is an array of them: [*observations, actions], or
     [*observations] of numbers.
     """
-    share, count = checked_share(epsilon, "epsilon"), checked_count(actions, "actions")
+    share, count = check_share(epsilon, "epsilon"), check_count(actions, "actions")
     if callable(policy):
         return _EpsilonGreedy(policy, share, count)
     table = as_floats(policy, "policy")
@@ -170,7 +170,7 @@ def policy_from_predictor(
     if not callable(getattr(model, "predict", None)):
         raise InputError(f"{type(model).__name__} has no method predict")
     if not deterministic:
-        return _Distribution(model, checked_share(epsilon, "epsilon"))
+        return _Distribution(model, check_share(epsilon, "epsilon"))
     return epsilon_greedy(_Predicted(model), epsilon, actions)
 
 
@@ -224,7 +224,7 @@ def resolve_policy(policy: Any, actions: int) -> Any:
     return policy.table if isinstance(policy, SoftTable) else policy
 
 
-def _make_ask(policy: Any, observations: Observations, actions: int) -> Callable[[Any], Any]:
+def _make_ask(policy: Any, observations: StateEncoding, actions: int) -> Callable[[Any], Any]:
     policy = resolve_policy(policy, actions)
     if callable(policy):
         return _function(policy, observations)
@@ -238,7 +238,7 @@ def _make_ask(policy: Any, observations: Observations, actions: int) -> Callable
     return lambda state: table[observations.place(state)]
 
 
-def _function(policy: ObservationPolicy, observations: Observations) -> Callable[[Any], Any]:
+def _function(policy: ObservationPolicy, observations: StateEncoding) -> Callable[[Any], Any]:
     def ask(state: Any) -> Any:
         observations.place(state)  # refuses what was observed in another environment
         return ask_policy(policy, observations.observation(state))

@@ -14,7 +14,7 @@ from revar.evaluation.checkpoints import quantile
 from revar.evaluation.policies import SoftTable, load_policy, target_policy_of, uniform_policy
 from revar.evaluation.result import Checkpoint, EvaluationResult
 from revar.model.trajectory import Dataset
-from revar.model.validation import as_floats, checked_confidence
+from revar.model.validation import as_floats, check_confidence
 
 
 def evaluate_data(
@@ -34,7 +34,7 @@ def evaluate_data(
     function is called with the states' labels, and an array is indexed by them.
     """
     data = dataset_of(dataset, "dataset")
-    checked_confidence(confidence)
+    check_confidence(confidence)
     collection = learn_stored(data, policy, horizon, discount, env, bins, env_options)
     estimate = collection.estimate(confidence)
     return EvaluationResult(

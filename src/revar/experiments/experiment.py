@@ -14,7 +14,7 @@ import msgspec
 
 from revar.errors import InputError
 from revar.estimators.estimator import Estimator, estimators
-from revar.problems.problem import Problem, problems
+from revar.problems import Problem, problems
 from revar.registry import Registry
 from revar.strategies.strategy import Strategy, strategies
 
@@ -46,7 +46,7 @@ class StrategyChoice(Choice, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The size of a run: how many runs of how many episodes."""
+    """The size of an experiment: how many runs of how many episodes."""
 
     runs: int
     episodes: int | tuple[int, ...]

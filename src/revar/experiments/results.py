@@ -18,7 +18,7 @@ from revar.experiments.experiment import Experiment
 from revar.experiments.shards import cells_of
 from revar.experiments.storage import Columns, read_table, replace_file, write_table
 from revar.model.arrays import FloatArray, IntArray
-from revar.simulation.result import EstimatesOfRuns
+from revar.simulation.result import RunEstimates
 
 SCHEMA_VERSION = 1
 MANIFEST = "experiment.json"
@@ -39,7 +39,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Series(EstimatesOfRuns):
+class Series(RunEstimates):
     """The runs of one problem, strategy, estimator and budget."""
 
     problem: str
@@ -220,30 +220,34 @@ def _labels(results: Results, rows: list[int]) -> Columns:
 def _estimates(results: Results) -> Columns:
     series = results.series
     return _labels(results, [s.estimates.size for s in series]) | {
-        "run": _join(np.repeat(np.arange(s.runs), s.checkpoints.size) for s in series),
-        "episodes": _join(np.tile(s.checkpoints, s.runs) for s in series),
-        "estimate": _join(s.estimates.ravel() for s in series),
-        "standard_error": _join(s.standard_errors.ravel() for s in series),
-        "unvisited_probability": _join(s.unvisited_probability.ravel() for s in series),
+        "run": _concatenate(np.repeat(np.arange(s.runs), s.checkpoints.size) for s in series),
+        "episodes": _concatenate(np.tile(s.checkpoints, s.runs) for s in series),
+        "estimate": _concatenate(s.estimates.ravel() for s in series),
+        "standard_error": _concatenate(s.standard_errors.ravel() for s in series),
+        "unvisited_probability": _concatenate(s.unvisited_probability.ravel() for s in series),
     }
 
 
 def _allocations(results: Results) -> Columns:
     series = results.series
     return _labels(results, [s.runs for s in series]) | {
-        "run": _join(np.arange(s.runs) for s in series),
-        "variance": _join(s.variances for s in series),
+        "run": _concatenate(np.arange(s.runs) for s in series),
+        "variance": _concatenate(s.variances for s in series),
     }
 
 
 def _visits(results: Results) -> Columns:
     series = results.series
     return _labels(results, [s.visits.size for s in series]) | {
-        "state": _join(np.repeat(np.arange(len(s.visits)), s.visits.shape[1]) for s in series),
-        "action": _join(np.tile(np.arange(s.visits.shape[1]), len(s.visits)) for s in series),
-        "visits": _join(s.visits.ravel() for s in series),
+        "state": _concatenate(
+            np.repeat(np.arange(len(s.visits)), s.visits.shape[1]) for s in series
+        ),
+        "action": _concatenate(
+            np.tile(np.arange(s.visits.shape[1]), len(s.visits)) for s in series
+        ),
+        "visits": _concatenate(s.visits.ravel() for s in series),
     }
 
 
-def _join(parts: Iterator[Any]) -> np.ndarray[Any, Any]:
+def _concatenate(parts: Iterator[Any]) -> np.ndarray[Any, Any]:
     return np.concatenate(list(parts))

@@ -21,7 +21,7 @@ from revar.experiments.results import (
 from revar.experiments.shards import Cell, Shard, ShardResult, cells_of, shards_of
 from revar.experiments.storage import ShardStore
 
-# (steps done, steps in all, what is being played)
+# (episodes done, episodes in all, what is played)
 Progress = Callable[[int, int, str], None]
 
 
@@ -68,7 +68,7 @@ def run_experiment(
         if len(whole) < len(part):
             raise InputError(f"shards vanished from {store.directory} while they were needed")
         spent += sum(seconds for _, seconds in whole)
-        series.append(_join(cell, [result for result, _ in whole], exact))
+        series.append(_merge_shards(cell, [result for result, _ in whole], exact))
     manifest = Manifest(
         experiment=sized,
         quick=quick,
@@ -130,7 +130,7 @@ def _read_finished(sized: Experiment, directory: Path, seed: int) -> Results | N
         return None
 
 
-def _join(cell: Cell, parts: list[ShardResult], exact: tuple[ExactValues, ...]) -> Series:
+def _merge_shards(cell: Cell, parts: list[ShardResult], exact: tuple[ExactValues, ...]) -> Series:
     problem, strategy, estimator, budget = cell.label()
     return Series(
         true_value=next(each.value for each in exact if each.problem == problem),

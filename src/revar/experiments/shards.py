@@ -35,7 +35,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     strategy: Choice
     estimator: Choice
     budget: int
-    along: bool  # whether estimates are made along the way, or at the end alone
+    at_checkpoints: bool  # whether estimates are made along the way, or at the end alone
     known_transitions: bool
     seed: int
 
@@ -46,7 +46,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> str:
         """A hash of all that the results depend on, including the code, but not the labels."""
         parts: list[object] = [SHARD_VERSION, SOURCE_STAMP]
-        parts += [self.budget, self.along, self.known_transitions, self.seed]
+        parts += [self.budget, self.at_checkpoints, self.known_transitions, self.seed]
         parts += [(c.id, c.options) for c in (self.problem, self.strategy, self.estimator)]
         return digest_of(parts)
 
@@ -87,7 +87,7 @@ def cells_of(experiment: Experiment, seed: int) -> list[Cell]:
             strategy=Choice(id=strategy.id, label=strategy.name, options=strategy.options),
             estimator=estimator,
             budget=budget,
-            along=isinstance(experiment.episodes, int),
+            at_checkpoints=isinstance(experiment.episodes, int),
             known_transitions=experiment.known_transitions,
             seed=seed,
         )
@@ -125,7 +125,7 @@ def play_shard(
         runs=shard.runs,
         seed=cell.seed,
         first_run=shard.first_run,
-        checkpoints=None if cell.along else [cell.budget],
+        checkpoints=None if cell.at_checkpoints else [cell.budget],
         estimator=build_estimator(cell.estimator),
         threads=threads,
         progress=progress,

@@ -15,10 +15,10 @@ from revar.model.structure import Structure, classify
 from revar.model.validation import (
     SUM_TOLERANCE,
     as_floats,
-    checked_discount,
-    checked_horizon,
+    check_discount,
+    check_horizon,
     pair_name,
-    refuse,
+    refuse_first,
 )
 
 
@@ -61,18 +61,18 @@ class TabularMDP:
         *,
         reward_law: str = "normal",
     ) -> None:
-        start = checked_initial(initial)
+        start = check_initial(initial)
         states = start.shape[0]
-        matrix, actions = checked_transitions(transitions, states)
+        matrix, actions = check_transitions(transitions, states)
         outcomes = with_endings(matrix, states)
-        law = RewardLaw.named(reward_law)
+        law = RewardLaw.find(reward_law)
         rewards = RewardMoments.read(reward_mean, reward_std, outcomes, states, actions)
         rewards.check(law, outcomes, actions)
         fields = {
             "states": states,
             "actions": actions,
-            "horizon": checked_horizon(horizon),
-            "discount": checked_discount(discount),
+            "horizon": check_horizon(horizon),
+            "discount": check_discount(discount),
             "reward_law": law.label,
             "arrays": ModelArrays(outcomes, start, rewards.mean, rewards.std),
             "_outcome_reward_mean": rewards.outcome_mean,
@@ -147,7 +147,7 @@ class TabularMDP:
     @cached_property
     def reward_bound(self) -> float:
         """The smallest eta with |R| <= eta for sure (the paper's Assumption 2), or infinity."""
-        law = RewardLaw.named(self.reward_law)
+        law = RewardLaw.find(self.reward_law)
         return reward_bound(law, self.outcome_reward_mean, self.outcome_reward_std)
 
     @cached_property
@@ -163,7 +163,7 @@ class TabularMDP:
 LEAST_ENDING = 1e-9
 
 
-def checked_initial(initial: Any) -> FloatArray:
+def check_initial(initial: Any) -> FloatArray:
     """The first state's distribution as an array [S]."""
     start = as_floats(initial, "initial")
     if start.ndim != 1 or start.size == 0:
@@ -172,14 +172,16 @@ def checked_initial(initial: Any) -> FloatArray:
     def place(index: int) -> str:
         return f"state {index}"
 
-    refuse(~np.isfinite(start), start, "initial", place, "must be finite")
-    refuse((start < 0) | (start > 1 + SUM_TOLERANCE), start, "initial", place, "must lie in [0, 1]")
+    refuse_first(~np.isfinite(start), start, "initial", place, "must be finite")
+    refuse_first(
+        (start < 0) | (start > 1 + SUM_TOLERANCE), start, "initial", place, "must lie in [0, 1]"
+    )
     if abs(start.sum() - 1.0) > SUM_TOLERANCE:
         raise InputError(f"initial sums to {start.sum():.12g}; it must sum to 1")
     return start
 
 
-def checked_transitions(transitions: Any, states: int) -> tuple[sparse.csr_array, int]:
+def check_transitions(transitions: Any, states: int) -> tuple[sparse.csr_array, int]:
     """The transition matrix [S*A, S] with sorted, summed, positive entries, and A."""
     if sparse.issparse(transitions):
         shape = transitions.shape
@@ -208,9 +210,9 @@ def checked_transitions(transitions: Any, states: int) -> tuple[sparse.csr_array
     def place(index: int) -> str:
         return f"{pair_name(int(rows_of[index]), actions)}, successor {matrix.indices[index]}"
 
-    refuse(~np.isfinite(data), data, "transitions", place, "must be finite")
-    refuse(data < 0, data, "transitions", place, "must not be negative")
-    refuse(data > 1 + SUM_TOLERANCE, data, "transitions", place, "must be at most 1")
+    refuse_first(~np.isfinite(data), data, "transitions", place, "must be finite")
+    refuse_first(data < 0, data, "transitions", place, "must not be negative")
+    refuse_first(data > 1 + SUM_TOLERANCE, data, "transitions", place, "must be at most 1")
     sums = matrix @ np.ones(states)
     above = sums > 1 + SUM_TOLERANCE
     if above.any():

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, Outcomes
-from revar.model.validation import as_floats, pair_name, refuse
+from revar.model.validation import as_floats, pair_name, refuse_first
 
 
 class RewardLaw(IntEnum):
@@ -28,7 +28,7 @@ class RewardLaw(IntEnum):
         return self.name.lower().replace("_", "-")
 
     @classmethod
-    def named(cls, label: str) -> "RewardLaw":
+    def find(cls, label: str) -> "RewardLaw":
         """The law of that name."""
         for law in cls:
             if law.label == label:
@@ -127,8 +127,8 @@ class RewardMoments:
             )
 
         for name, values in (("reward_mean", mean), ("reward_std", std)):
-            refuse(~np.isfinite(values), values, name, place, "must be finite")
-        refuse(std < 0, std, "reward_std", place, "must not be negative")
+            refuse_first(~np.isfinite(values), values, name, place, "must be finite")
+        refuse_first(std < 0, std, "reward_std", place, "must not be negative")
         conflict = first_conflict(law, mean, std)
         if conflict is not None:
             index, reason = conflict

@@ -21,9 +21,8 @@ PENDING = 1 << 16  # steps that may wait to be summarised when an episode begins
 class VisitStatistics:
     """Counts, reward moments and outcome counts of every state-action pair.
 
-    Grows when new states or successors appear; two of them merge into what one would hold that
-    had seen both sets of episodes. With `runs` given, arrays carry a leading run axis and each
-    recording names its run.
+    Grows when new states or successors appear. Merging two gives the statistics of all their
+    episodes. With `runs` given, arrays carry a leading run axis and each recording names its run.
 
     A step is counted in `visits` at once; moments and outcomes follow when they are read, in one
     compiled pass over the steps that wait.
@@ -122,7 +121,7 @@ class VisitStatistics:
         totals = self._initial.sum(axis=1)
         return int(totals[0]) if self.runs is None else totals
 
-    def observed(self, states: int, run: int = 0) -> RunStatistics:
+    def run_statistics(self, states: int, run: int = 0) -> RunStatistics:
         """One run over `states` states in the layout of compiled loops; the arrays are copies."""
         if self.states > states:
             raise InputError(
@@ -223,7 +222,7 @@ class VisitStatistics:
             self.record(trajectory, run=run)
 
     def add(self, other: "VisitStatistics") -> None:
-        """`merge` in place, at the cost of `other` however much is known; `other` is unchanged."""
+        """Merge `other` into this one; the time depends on `other` alone."""
         if (self.actions, self.runs) != (other.actions, other.runs):
             raise InputError(
                 f"cannot merge statistics of {self.actions} actions and runs={self.runs} with "
@@ -247,7 +246,7 @@ class VisitStatistics:
         )
 
     def merge(self, other: "VisitStatistics") -> "VisitStatistics":
-        """What one would hold that had recorded the episodes of both; neither is changed."""
+        """The statistics of all episodes of both; neither is changed."""
         merged = VisitStatistics(max(self.states, other.states), self.actions, runs=self.runs)
         merged.add(self)
         merged.add(other)

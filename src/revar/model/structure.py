@@ -64,14 +64,14 @@ def expand(
     return start, found[:size].copy()
 
 
-Kind = Literal["bandit", "tree", "layered", "general"]
+GraphKind = Literal["bandit", "tree", "layered", "general"]
 
 
 @dataclass(frozen=True)
 class Structure:
     """What kind of graph the reachable states form, and why it is not of a simpler kind."""
 
-    kind: Kind
+    kind: GraphKind
     reason: str
     levels: IntArray  # [S] the step of each state, -1 if never; all -1 if a state recurs
 

@@ -7,16 +7,16 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
-from revar.model.mdp import TabularMDP, checked_initial
+from revar.model.mdp import TabularMDP, check_initial
 from revar.model.structure import reachable_layers
 from revar.model.validation import (
     SUM_TOLERANCE,
     as_floats,
-    checked_discount,
-    checked_episodes,
-    checked_horizon,
+    check_discount,
+    check_episodes,
+    check_horizon,
     pair_name,
-    refuse,
+    refuse_first,
 )
 
 
@@ -40,7 +40,7 @@ class Task:
         policy = as_floats(self.policy, "policy")
         if policy.ndim != 2:
             raise InputError(f"policy has shape {policy.shape}; it must be [states, actions]")
-        policy = checked_probabilities(policy, "policy", *policy.shape)
+        policy = check_probabilities(policy, "policy", *policy.shape)
         above = policy.sum(axis=1) > 1.0 + SUM_TOLERANCE
         if above.any():
             state = int(np.argmax(above))
@@ -48,18 +48,18 @@ class Task:
             raise InputError(f"policy of state {state} sums to {total:.12g}; it must sum to 1")
         checked: dict[str, Any] = {
             "policy": policy,
-            "horizon": checked_horizon(self.horizon),
-            "discount": checked_discount(self.discount),
+            "horizon": check_horizon(self.horizon),
+            "discount": check_discount(self.discount),
         }
         if self.initial is not None:
-            checked["initial"] = checked_initial(self.initial)
+            checked["initial"] = check_initial(self.initial)
             if checked["initial"].shape != policy.shape[:1]:
                 raise InputError(
                     f"initial has {checked['initial'].size} states; the policy covers "
                     f"{policy.shape[0]}"
                 )
         if self.episodes is not None:
-            checked["episodes"] = checked_episodes(self.episodes)
+            checked["episodes"] = check_episodes(self.episodes)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -67,7 +67,7 @@ class Task:
     def of(cls, mdp: TabularMDP, policy: object, *, episodes: int | None = None) -> "Task":
         """The task of evaluating `policy` on `mdp`, with the model known."""
         return cls(
-            policy=checked_policy(mdp, policy),
+            policy=check_policy(mdp, policy),
             horizon=mdp.horizon,
             discount=mdp.discount,
             initial=mdp.arrays.initial,
@@ -96,22 +96,22 @@ class Task:
         return self.model
 
 
-def checked_policy(mdp: TabularMDP, policy: Any) -> FloatArray:
+def check_policy(mdp: TabularMDP, policy: Any) -> FloatArray:
     """The policy as an array [S, A] whose rows sum to 1 wherever the policy itself can lead."""
-    table = checked_probabilities(policy, "policy", mdp.states, mdp.actions)
+    table = check_probabilities(policy, "policy", mdp.states, mdp.actions)
     layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, table > 0, mdp.horizon)
     check_sums(table, "policy", np.unique(layers.states))
     return table
 
 
-def checked_behavior(mdp: TabularMDP, behavior: Any) -> FloatArray:
+def check_behavior(mdp: TabularMDP, behavior: Any) -> FloatArray:
     """A behavior as an array [1 or L, S, A]: stationary, or one table for each step.
 
     Like a policy's, its rows sum to 1 wherever it can lead.
     """
     table = as_floats(behavior, "behavior")
     if table.ndim == 2:
-        table = checked_probabilities(table, "behavior", mdp.states, mdp.actions)
+        table = check_probabilities(table, "behavior", mdp.states, mdp.actions)
         layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, table > 0, mdp.horizon)
         check_sums(table, "behavior", np.unique(layers.states))
         table = table[None]
@@ -119,7 +119,7 @@ def checked_behavior(mdp: TabularMDP, behavior: Any) -> FloatArray:
         present = mdp.arrays.initial
         for t in range(mdp.horizon):
             name = f"behavior at step {t}"
-            step = checked_probabilities(table[t], name, mdp.states, mdp.actions)
+            step = check_probabilities(table[t], name, mdp.states, mdp.actions)
             check_sums(step, name, np.flatnonzero(present))
             layers = reachable_layers(mdp.arrays.outcomes, present, step > 0, 2)
             present = np.zeros(mdp.states)
@@ -133,7 +133,7 @@ def checked_behavior(mdp: TabularMDP, behavior: Any) -> FloatArray:
     return np.ascontiguousarray(table)
 
 
-def checked_probabilities(table: Any, name: str, states: int, actions: int) -> FloatArray:
+def check_probabilities(table: Any, name: str, states: int, actions: int) -> FloatArray:
     """An array [S, A] of finite numbers in [0, 1]."""
     array = as_floats(table, name)
     if array.shape != (states, actions):
@@ -144,8 +144,10 @@ def checked_probabilities(table: Any, name: str, states: int, actions: int) -> F
     def place(index: int) -> str:
         return pair_name(index, actions)
 
-    refuse(~np.isfinite(array), array, name, place, "must be finite")
-    refuse((array < 0) | (array > 1 + SUM_TOLERANCE), array, name, place, "must lie in [0, 1]")
+    refuse_first(~np.isfinite(array), array, name, place, "must be finite")
+    refuse_first(
+        (array < 0) | (array > 1 + SUM_TOLERANCE), array, name, place, "must lie in [0, 1]"
+    )
     return np.ascontiguousarray(array)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
-from revar.model.validation import LARGEST_REWARD, as_floats, checked_reward
+from revar.model.validation import LARGEST_REWARD, as_floats, check_reward
 
 # The successor of a step after which the episode ended by itself.
 ENDED = -1
@@ -222,7 +222,7 @@ def _check_steps(
         if bad.any():
             step = int(np.argmax(bad))
             if name == "rewards":
-                checked_reward(float(rewards[step]), f"rewards at step {step} is")
+                check_reward(float(rewards[step]), f"rewards at step {step} is")
             raise InputError(f"{name} at step {step} is {fields[name][step]}")
 
 

@@ -21,7 +21,7 @@ def pair_name(pair: int, actions: int) -> str:
     return f"state {pair // actions}, action {pair % actions}"
 
 
-def refuse(bad: Any, values: Any, name: str, place: Callable[[int], str], rule: str) -> None:
+def refuse_first(bad: Any, values: Any, name: str, place: Callable[[int], str], rule: str) -> None:
     """Raise for the first offending entry, naming its place and value."""
     flags = np.ravel(bad)
     if flags.any():
@@ -37,7 +37,7 @@ def as_floats(values: Any, name: str) -> FloatArray:
         raise InputError(f"{name} is not an array of numbers: {error}") from None
 
 
-def checked_reward(number: float, name: str) -> float:
+def check_reward(number: float, name: str) -> float:
     """A reward that statistics can hold; `name` ends with the verb before the number."""
     if not abs(number) <= LARGEST_REWARD:
         limit = f"its size must be at most {LARGEST_REWARD:g}"
@@ -46,36 +46,36 @@ def checked_reward(number: float, name: str) -> float:
     return number
 
 
-def checked_confidence(confidence: Any) -> float:
+def check_confidence(confidence: Any) -> float:
     """A number strictly between 0 and 1."""
     if not (isinstance(confidence, Real) and 0.0 < float(confidence) < 1.0):
         raise InputError(f"confidence is {confidence!r}; it must lie between 0 and 1")
     return float(confidence)
 
 
-def checked_half_width(half_width: Any) -> float:
+def check_half_width(half_width: Any) -> float:
     """A positive number."""
     if not (isinstance(half_width, Real) and float(half_width) > 0.0):
         raise InputError(f"half_width is {half_width!r}; it must be positive")
     return float(half_width)
 
 
-def checked_horizon(horizon: Any) -> int:
+def check_horizon(horizon: Any) -> int:
     """A whole number of steps, at least 1."""
-    return checked_count(horizon, "horizon")
+    return check_count(horizon, "horizon")
 
 
-def checked_episodes(episodes: Any) -> int:
+def check_episodes(episodes: Any) -> int:
     """A whole number of episodes, at least 1."""
-    return checked_count(episodes, "episodes")
+    return check_count(episodes, "episodes")
 
 
-def checked_discount(discount: Any) -> float:
+def check_discount(discount: Any) -> float:
     """A discount in [0, 1]; 1 is allowed because episodes are finite."""
-    return checked_share(discount, "discount")
+    return check_share(discount, "discount")
 
 
-def checked_count(value: Any, name: str) -> int:
+def check_count(value: Any, name: str) -> int:
     """A whole number of at least 1."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not (number and 1 <= value < inf and int(value) == value):
@@ -83,14 +83,14 @@ def checked_count(value: Any, name: str) -> int:
     return int(value)
 
 
-def checked_whole(value: Any, name: str) -> int:
+def check_whole(value: Any, name: str) -> int:
     """A whole number of at least 0."""
     if not isinstance(value, Integral) or int(value) < 0:
         raise InputError(f"{name} is {value!r}; it must be a whole number of at least 0")
     return int(value)
 
 
-def checked_share(value: Any, name: str) -> float:
+def check_share(value: Any, name: str) -> float:
     """A number in [0, 1]."""
     if not (isinstance(value, Real) and 0.0 <= float(value) <= 1.0):
         raise InputError(f"{name} is {value!r}; it must lie in [0, 1]")

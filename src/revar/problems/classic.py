@@ -5,8 +5,8 @@ import numpy as np
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.mdp import TabularMDP
-from revar.model.validation import checked_count, checked_share
-from revar.problems.problem import Problem, problems
+from revar.model.validation import check_count, check_share
+from revar.problems import Problem, problems
 
 
 @problems.register("riverswim")
@@ -27,9 +27,9 @@ def riverswim(
     with standard deviation `noise` times its mean, and none elsewhere. The target policy swims
     with probability `swim`; episodes start next to the left bank.
     """
-    if checked_count(states, "states") == 1:
+    if check_count(states, "states") == 1:
         raise InputError("states is 1; a river has two banks")
-    checked_share(swim, "swim")
+    check_share(swim, "swim")
     transitions = np.zeros((states, 2, states))
     last = states - 1
     for s in range(states):
@@ -84,8 +84,8 @@ def frozen_lake(
     """
     if size not in HOLES:
         raise InputError(f"size is {size!r}; there are lakes of size 4 and 8")
-    checked_share(epsilon, "epsilon")
-    steps = HORIZONS[size] if horizon is None else checked_count(horizon, "horizon")
+    check_share(epsilon, "epsilon")
+    steps = HORIZONS[size] if horizon is None else check_count(horizon, "horizon")
     states = size * size
     goal = states - 1
     over = [row * size + column for row, column in HOLES[size]] + [goal]

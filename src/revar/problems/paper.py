@@ -6,8 +6,8 @@ from scipy import sparse
 
 from revar.errors import InputError
 from revar.model.mdp import TabularMDP
-from revar.model.validation import checked_count, checked_share
-from revar.problems.problem import Problem, problems
+from revar.model.validation import check_count, check_share
+from revar.problems import Problem, problems
 
 
 @problems.register("bandit")
@@ -90,8 +90,8 @@ def tree(
     paper prints both variances for action 1). Assumed, because the paper does not say: normal
     rewards, standard normal means, no discount.
     """
-    checked_count(depth, "depth")
-    checked_share(common, "common")
+    check_count(depth, "depth")
+    check_share(common, "common")
     states = 2**depth - 1
     inner = 2 ** (depth - 1) - 1
     successors = np.arange(1, states)
@@ -134,10 +134,10 @@ def gridworld(
     because the paper does not say: slip 0.1, horizon 3 * size, normal rewards, standard normal
     means, no discount.
     """
-    if checked_count(size, "size") == 1:
+    if check_count(size, "size") == 1:
         raise InputError("size is 1; a grid whose start is its goal has no episodes")
-    checked_share(slip, "slip")
-    checked_share(2.0 * common, "2 * common")
+    check_share(slip, "slip")
+    check_share(2.0 * common, "2 * common")
     states = size * size
     cells = np.arange(states)
     landing = np.empty((states, 4), dtype=np.int64)

@@ -5,7 +5,7 @@ from scipy import sparse
 
 from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
-from revar.problems.problem import Problem, problems
+from revar.problems import Problem, problems
 
 
 @problems.register("garnet")

@@ -13,7 +13,7 @@ from revar.reports.metrics import (
     crossing,
     error_ratio,
     final,
-    join_budgets,
+    merge_budgets,
     regret,
 )
 
@@ -173,7 +173,7 @@ def _ends(results: Results, problem: str, budget: int | None = None) -> dict[str
     for strategy in results.strategies():
         parts = best_estimators(results.of(problem, strategy, budget))
         if parts:
-            ends[strategy] = join_budgets(parts)
+            ends[strategy] = merge_budgets(parts)
     return ends
 
 

@@ -10,7 +10,7 @@ from revar.model.arrays import FloatArray
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """A number with its standard error."""
 
     value: float
@@ -44,7 +44,7 @@ def best_estimators(parts: list[Series]) -> list[Series]:
     return [part for part in parts if part.estimator == best.estimator]
 
 
-def join_budgets(parts: list[Series]) -> Series:
+def merge_budgets(parts: list[Series]) -> Series:
     """Series of several budgets, each read at its end, as one with the budgets as checkpoints."""
     if len(parts) == 1:
         return parts[0]
@@ -66,25 +66,25 @@ def join_budgets(parts: list[Series]) -> Series:
     )
 
 
-def final(series: Series) -> Measured:
+def final(series: Series) -> Measurement:
     """K*MSE at the end."""
-    return Measured(float(series.scaled[-1]), float(series.scaled_standard_error[-1]))
+    return Measurement(float(series.scaled[-1]), float(series.scaled_standard_error[-1]))
 
 
-def error_ratio(series: Series, other: Series) -> Measured:
+def error_ratio(series: Series, other: Series) -> Measurement:
     """The ratio of two mean squared errors at the end.
 
     Run i of both draws from the same stream, so that the two errors are correlated. The standard
     error is therefore computed from differences run by run (of the logarithm, to first order).
     """
     if not (series.mse[-1] > 0 and other.mse[-1] > 0):
-        return Measured(float("inf") if series.mse[-1] > other.mse[-1] else float("nan"), 0.0)
+        return Measurement(float("inf") if series.mse[-1] > other.mse[-1] else float("nan"), 0.0)
     ratio = float(series.mse[-1] / other.mse[-1])
     shares = [
         (each.estimates[:, -1] - each.true_value) ** 2 / each.mse[-1] for each in (series, other)
     ]
     relative = np.std(shares[0] - shares[1], ddof=1) / np.sqrt(series.runs)
-    return Measured(ratio, float(ratio * relative))
+    return Measurement(ratio, float(ratio * relative))
 
 
 def crossing(falling: Series, flat: Series) -> int | None:
@@ -106,10 +106,10 @@ class Regret:
     budgets: FloatArray  # [budget]
     mean: FloatArray  # [budget]
     error: FloatArray  # [budget] its standard error
-    slope: Measured
+    slope: Measurement
     intercept: float
 
-    def fitted(self) -> FloatArray:
+    def line(self) -> FloatArray:
         """The fitted line at the budgets."""
         return np.asarray(np.exp(self.intercept + self.slope.value * np.log(self.budgets)))
 
@@ -150,12 +150,12 @@ def regret(results: Results, problem: str, strategy: str) -> Regret:
         budgets,
         mean,
         error,
-        Measured(float(coefficients[0]), float(np.sqrt(covariance[0, 0]))),
+        Measurement(float(coefficients[0]), float(np.sqrt(covariance[0, 0]))),
         float(coefficients[1]),
     )
 
 
-def coverage(series: Series, confidence: float) -> Measured:
+def coverage(series: Series, confidence: float) -> Measurement:
     """The share of intervals at the end that hold the true value."""
     share = float(series.coverage(confidence)[-1])
-    return Measured(share, float(np.sqrt(max(share * (1.0 - share), 0.0) / series.runs)))
+    return Measurement(share, float(np.sqrt(max(share * (1.0 - share), 0.0) / series.runs)))

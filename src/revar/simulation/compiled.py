@@ -24,9 +24,9 @@ from revar.simulation.world import World
 from revar.strategies.compiled_rule import (
     CompiledPlan,
     CompiledRule,
-    Path,
-    Question,
+    EpisodePath,
     RuleParameters,
+    TaskArrays,
     keep_plan,
 )
 from revar.strategies.selection import Selection
@@ -44,32 +44,32 @@ _INTS, _FLOATS = int64[::1], float64[::1]
 _INT_TABLE, _FLOAT_TABLE = int64[:, ::1], float64[:, ::1]
 _INT_CUBE, _FLOAT_CUBE = int64[:, :, ::1], float64[:, :, ::1]
 _WORLD = _tuple_type(World, _INTS, _INTS, _FLOATS, _FLOATS, _FLOATS, boolean, int64, _INTS, _FLOATS)
-_QUESTION = _tuple_type(Question, _FLOAT_TABLE, _FLOATS, int64, float64, int64)
+_TASK = _tuple_type(TaskArrays, _FLOAT_TABLE, _FLOATS, int64, float64, int64)
 _OUTCOMES = _tuple_type(Outcomes, _INTS, _INTS, _FLOATS)
 _STATISTICS = _tuple_type(
     RunStatistics, _OUTCOMES, _INT_TABLE, *[_FLOAT_TABLE] * 4, _INTS, _FLOATS, _INTS
 )
 _PLAN = _tuple_type(CompiledPlan, _FLOAT_CUBE, _FLOATS, _FLOAT_TABLE, _FLOATS, _INT_CUBE)
 _PARAMETERS = _tuple_type(RuleParameters, _FLOATS, _INTS, boolean)
-_PATH = _tuple_type(Path, _INTS, _INTS)
+_PATH = _tuple_type(EpisodePath, _INTS, _INTS)
 _REVISIONS = _tuple_type(Revisions, boolean, boolean, boolean)
 _RESULTS = _tuple_type(RunResults, _FLOATS, _FLOATS, _FLOATS, _INT_TABLE, _INTS)
 _LOG = _tuple_type(Log, _INTS, _INTS, _INTS, _FLOATS, _INTS, _FLOATS)
 _GENERATOR = cast(Any, numba).typeof(np.random.default_rng(0))
-REVISE_SIGNATURE = types.void(_QUESTION, _STATISTICS, _PLAN, _PARAMETERS, _PATH, int64, int64)
+REVISE_SIGNATURE = types.void(_TASK, _STATISTICS, _PLAN, _PARAMETERS, _PATH, int64, int64)
 _RULE = types.FunctionType(REVISE_SIGNATURE)
 EPISODES_SIGNATURE = types.void(
-    *(int64, int64, _WORLD, _QUESTION, _STATISTICS, _PLAN, _PARAMETERS),
+    *(int64, int64, _WORLD, _TASK, _STATISTICS, _PLAN, _PARAMETERS),
     *(_RULE, _RULE, _REVISIONS, int64, int64, _PATH, _LOG, _GENERATOR),
 )
 RUN_SIGNATURE = boolean(
-    *(_WORLD, _QUESTION, _tuple_type(Layers, _INTS, _INTS), _OUTCOMES, _PLAN, _PARAMETERS),
+    *(_WORLD, _TASK, _tuple_type(Layers, _INTS, _INTS), _OUTCOMES, _PLAN, _PARAMETERS),
     *(types.FunctionType(EPISODES_SIGNATURE), _RULE, _RULE, _REVISIONS),
     *(boolean, boolean, int64, int64, _INTS, _RESULTS, _LOG, _GENERATOR, _INTS),
 )
 
 
-def compiled_rule(job: Job) -> CompiledRule | None:
+def find_rule(job: Job) -> CompiledRule | None:
     """The strategy's own rule; or, for a plan that lasts for good, the rule to keep it."""
     rule = job.strategy.compiled_rule(
         visible_task(job.strategy, job.task), tree=job.mdp.structure().is_tree
@@ -80,7 +80,7 @@ def compiled_rule(job: Job) -> CompiledRule | None:
     return rule
 
 
-def compiled_play(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
+def make_compiled_player(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
     """What plays a run of the job by its number: False if it was stopped."""
     mdp, task = job.mdp, job.task
     _compile_for(play_run, RUN_SIGNATURE)
@@ -93,7 +93,7 @@ def compiled_play(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
     )
     world = World.of(mdp)
     episodes = task.episodes or 0
-    question = Question(task.policy, mdp.arrays.initial, mdp.horizon, mdp.discount, episodes)
+    arrays = TaskArrays(task.policy, mdp.arrays.initial, mdp.horizon, mdp.discount, episodes)
     layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, task.policy > 0, mdp.horizon)
     in_loop = isinstance(job.estimator, CertaintyEquivalence)
     known = isinstance(job.estimator, CertaintyEquivalence) and job.estimator.known_transitions
@@ -103,7 +103,7 @@ def compiled_play(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
         log = _empty_log(episodes, mdp.horizon if logging else 0)
         ended = play_run(
             world,
-            question,
+            arrays,
             layers,
             mdp.arrays.outcomes,
             rule.plan,

@@ -14,10 +14,10 @@ from revar.model.rewards import RewardLaw
 from revar.simulation.world import World, locate, reward_of
 from revar.strategies.compiled_rule import (
     CompiledPlan,
-    Path,
-    Question,
+    EpisodePath,
     Revise,
     RuleParameters,
+    TaskArrays,
     keep_plan,
     refresh_frequencies,
 )
@@ -55,7 +55,7 @@ class Revisions(NamedTuple):
 
 # `stop` is read at least every so many episodes, and at least as often as a rule that plans after
 # every episode sweeps so many pairs.
-MOST_EPISODES = 256
+EPISODES_BETWEEN_STOPS = 256
 MOST_SWEPT_PAIRS = 1_000_000
 
 # In a loop made by `loop_around` this is its rule.
@@ -67,7 +67,7 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
     begin: int,
     end: int,
     world: World,
-    question: Question,
+    task: TaskArrays,
     statistics: RunStatistics,
     plan: CompiledPlan,
     parameters: RuleParameters,
@@ -76,12 +76,12 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
     revisions: Revisions,
     selection: int,
     visits_first: int,
-    path: Path,
+    path: EpisodePath,
     log: Log,
     rng: np.random.Generator,
 ) -> None:
     """Play the episodes from number `begin` up to, without it, number `end`."""
-    states, actions = question.policy.shape
+    states, actions = task.policy.shape
     stationary = plan.scores.shape[0] == 1
     logging = log.states.size > 0
     times = parameters.plan_times
@@ -96,7 +96,7 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
             ]
         statistics.initial_count[s] += 1
         steps = 0
-        while s != states and steps < question.horizon:
+        while s != states and steps < task.horizon:
             table = 0 if stationary else steps
             propensity = np.nan
             if selection == Selection.SAMPLE:
@@ -109,7 +109,7 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
                     plan.scores,
                     table,
                     s,
-                    question.policy,
+                    task.policy,
                     statistics.visits,
                     plan.taken,
                 )
@@ -122,7 +122,7 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
                         plan.scores,
                         table,
                         s,
-                        question.policy,
+                        task.policy,
                         statistics.visits,
                         plan.taken,
                         a,
@@ -143,7 +143,7 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
             reward = reward_of(
                 world.reward_law, world.reward_mean[source], world.reward_std[source], draw
             )
-            record(statistics, s, a, slot, reward)
+            record_step(statistics, s, a, slot, reward)
             path.states[steps] = s
             path.actions[steps] = a
             if logging:
@@ -151,7 +151,7 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
             s = world.successor[slot]
             steps += 1
             if revisions.after_steps:
-                on_step(question, statistics, plan, parameters, path, steps, episode)
+                on_step(task, statistics, plan, parameters, path, steps, episode)
         if logging:
             log.start[episode + 1] = log.start[episode] + steps
         if times.size > 0:
@@ -159,9 +159,9 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
                 continue
             upcoming += 1
         if revisions.in_loop:
-            revise_in_loop(question, statistics, plan, parameters, path, steps, episode + 1)
+            revise_in_loop(task, statistics, plan, parameters, path, steps, episode + 1)
         elif revisions.after_episodes:
-            on_episode(question, statistics, plan, parameters, path, steps, episode + 1)
+            on_episode(task, statistics, plan, parameters, path, steps, episode + 1)
 
 
 PlayEpisodes = Callable[..., None]
@@ -174,7 +174,9 @@ def loop_around(rule: Revise) -> PlayEpisodes:
 
 
 @inlined
-def record(statistics: RunStatistics, state: int, action: int, slot: int, reward: float) -> None:
+def record_step(
+    statistics: RunStatistics, state: int, action: int, slot: int, reward: float
+) -> None:
     """Add one step to the run's statistics, as VisitStatistics.record_step does."""
     count = statistics.visits[state, action] + 1
     statistics.visits[state, action] = count
@@ -218,7 +220,7 @@ def _log_step(
 @compiled
 def play_run(
     world: World,
-    question: Question,
+    task: TaskArrays,
     layers: Layers,
     outcomes: Outcomes,
     first_plan: CompiledPlan,
@@ -238,7 +240,7 @@ def play_run(
     stop: IntArray,
 ) -> bool:
     """Play all episodes by `play`; False if `stop` was raised before the last one."""
-    states, actions = question.policy.shape
+    states, actions = task.policy.shape
     slots = outcomes.successor.size
     statistics = RunStatistics(
         Outcomes(
@@ -275,27 +277,27 @@ def play_run(
         first_plan.scores.copy(),
         first_plan.normalizers.copy(),
         first_plan.deviation.copy(),
-        first_plan.spare.copy(),
+        first_plan.scratch.copy(),
         first_plan.taken.copy(),
     )
-    path = Path(
-        np.zeros(question.horizon, dtype=np.int64), np.zeros(question.horizon, dtype=np.int64)
+    path = EpisodePath(
+        np.zeros(task.horizon, dtype=np.int64), np.zeros(task.horizon, dtype=np.int64)
     )
-    swept = states * actions * question.horizon
-    most_episodes = min(MOST_EPISODES, max(1, MOST_SWEPT_PAIRS // swept))
+    swept = states * actions * task.horizon
+    most_episodes = min(EPISODES_BETWEEN_STOPS, max(1, MOST_SWEPT_PAIRS // swept))
     episode = 0
     checkpoint = 0
-    while episode < question.episodes:
+    while episode < task.episodes:
         if stop[0] != 0:
             return False
-        pause = min(question.episodes, episode + most_episodes)
+        pause = min(task.episodes, episode + most_episodes)
         if checkpoint < checkpoints.size:
             pause = min(pause, checkpoints[checkpoint])
         play(
             episode,
             pause,
             world,
-            question,
+            task,
             statistics,
             plan,
             parameters,
@@ -316,10 +318,10 @@ def play_run(
                     refresh_frequencies(estimated)
                 value, variance, unvisited = plug_in(
                     estimated,
-                    question.initial,
-                    question.policy,
+                    task.initial,
+                    task.policy,
                     layers,
-                    question.discount,
+                    task.discount,
                     known_to_estimator,
                     0,
                 )

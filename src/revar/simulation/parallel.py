@@ -26,8 +26,8 @@ STOP_SECONDS = 0.25
 EXIT_SECONDS = 1.0
 
 
-class _Worker(threading.Thread):
-    """A thread that records when it has finished.
+class _RunThread(threading.Thread):
+    """A thread that plays runs, and records when it has finished.
 
     `join` does not tell: if it is interrupted, it takes a running thread for a finished one from
     then on (CPython before 3.13). A bare lock can be interrupted safely, an `Event` cannot.
@@ -54,7 +54,7 @@ class _Worker(threading.Thread):
         return self.finished
 
 
-_abandoned: WeakSet[_Worker] = WeakSet()
+_abandoned: WeakSet[_RunThread] = WeakSet()
 
 
 def available_threads() -> int:
@@ -62,7 +62,7 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def drive(
+def play_runs(
     play: Callable[[int], bool],
     finished: IntArray,
     episodes: int,
@@ -89,11 +89,11 @@ def drive(
             errors.append(error)
             stop[0] = 1
 
-    workers = [_Worker(work, f"revar-{i}") for i in range(min(threads, runs))]
+    run_threads = [_RunThread(work, f"revar-{i}") for i in range(min(threads, runs))]
 
     def wait() -> None:
-        for worker in workers:
-            while not worker.wait(POLL_SECONDS):
+        for thread in run_threads:
+            while not thread.wait(POLL_SECONDS):
                 report()
         report()
 
@@ -102,19 +102,19 @@ def drive(
             progress(int(finished.sum()), runs * episodes)
 
     try:
-        for worker in workers:
-            worker.start()
+        for thread in run_threads:
+            thread.start()
         wait()
     except KeyboardInterrupt:
         stop[0] = 1
     finally:
         if not all(ended):
             stop[0] = 1
-        started = [worker for worker in workers if worker.ident is not None]
+        started = [thread for thread in run_threads if thread.ident is not None]
         _abandoned.update(started)
-        for worker in started:
-            if worker.wait(STOP_SECONDS / len(workers)):
-                worker.join(STOP_SECONDS)  # its last steps: then it is no longer listed
+        for thread in started:
+            if thread.wait(STOP_SECONDS / len(run_threads)):
+                thread.join(STOP_SECONDS)  # its last steps: then it is no longer listed
     if errors:
         raise errors[0]
     return np.flatnonzero(ended)
@@ -130,11 +130,11 @@ def end_abandoned() -> None:
     step in time is inside a single long call.
     """
     waits_until = time.monotonic() + EXIT_SECONDS
-    left = [worker for worker in _abandoned if not worker.finished]
-    for worker in left:
+    left = [thread for thread in _abandoned if not thread.finished]
+    for thread in left:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(worker.ident or 0), ctypes.py_object(SystemExit)
+            ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)
         )
     with suppress(KeyboardInterrupt):  # whoever interrupts again does not want to wait
-        for worker in left:
-            worker.wait(max(0.0, waits_until - time.monotonic()))
+        for thread in left:
+            thread.wait(max(0.0, waits_until - time.monotonic()))

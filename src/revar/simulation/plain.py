@@ -10,11 +10,10 @@ import numpy as np
 
 from revar.collection.plans import PlanInForce, Planner
 from revar.estimators.estimator import Estimate, Estimator
-from revar.model.arrays import IntArray
-from revar.model.mdp import TabularMDP
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset, Trajectory
+from revar.simulation.result import Job
 from revar.simulation.world import World, draw_first_state, draw_outcome, draw_reward
 from revar.strategies.strategy import Strategy, visible_task
 
@@ -85,28 +84,31 @@ def play_episode(run: PlainRun, world: World) -> Trajectory:
     )
 
 
-def play_run(
-    mdp: TabularMDP,
-    world: World,
-    task: Task,
-    strategy: Strategy,
-    estimator: Estimator,
-    episodes: int,
-    checkpoints: IntArray,
-    rng: np.random.Generator,
-    finished: Callable[[int], None],
-) -> tuple[list[Estimate | None], VisitStatistics, Dataset]:
-    """The estimate at every checkpoint (None where it is too early), statistics, and episodes."""
-    run = PlainRun(strategy, visible_task(strategy, task), VisitStatistics.for_model(mdp), rng)
-    trajectories: list[Trajectory] = []
-    estimates: list[Estimate | None] = []
-    due = set(checkpoints.tolist())
-    for episode in range(1, episodes + 1):
-        trajectories.append(play_episode(run, world))
-        if episode in due:
-            estimates.append(_estimate(estimator, task, run.statistics, trajectories))
-        finished(episode)
-    return estimates, run.statistics, Dataset.of(trajectories)
+def make_plain_player(job: Job) -> Callable[[int], bool]:
+    """What plays a run of the job by its number: False if it was stopped."""
+    world = World.of(job.mdp)
+    task = visible_task(job.strategy, job.task)
+    episodes = job.task.episodes or 0
+    places = {count: i for i, count in enumerate(job.checkpoints.tolist())}
+
+    def play(run: int) -> bool:
+        statistics = VisitStatistics.for_model(job.mdp)
+        plain_run = PlainRun(job.strategy, task, statistics, job.stream(run))
+        trajectories: list[Trajectory] = []
+        for episode in range(1, episodes + 1):
+            trajectories.append(play_episode(plain_run, world))
+            if episode in places:
+                estimate = _estimate(job.estimator, job.task, statistics, trajectories)
+                job.write(run, places[episode], estimate)
+            job.finished[run, 0] = episode
+            if job.stop[0] != 0 and episode < episodes:
+                return False
+        job.visits[run] = statistics.visits
+        if job.keep_episodes:
+            job.datasets[run] = Dataset.of(trajectories)
+        return True
+
+    return play
 
 
 def _estimate(

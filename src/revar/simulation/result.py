@@ -15,7 +15,7 @@ from revar.strategies.strategy import Plan, Strategy
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class EstimatesOfRuns:
+class RunEstimates:
     """Estimates of finished runs at every checkpoint, beside the truth."""
 
     true_value: float
@@ -63,7 +63,7 @@ class EstimatesOfRuns:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SimulationResult(EstimatesOfRuns):
+class SimulationResult(RunEstimates):
     """What `simulate` returns: the estimates, and what the runs did."""
 
     visits: IntArray  # [run, state, action] after the last episode

@@ -1,6 +1,5 @@
 """simulate: many independent runs of a strategy on a known model."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,19 +11,18 @@ from revar.model.arrays import FloatArray, IntArray
 from revar.model.mdp import TabularMDP
 from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
-from revar.model.task import Task, checked_behavior
+from revar.model.task import Task, check_behavior
 from revar.model.validation import (
     SUM_TOLERANCE,
     as_floats,
-    checked_count,
-    checked_episodes,
-    checked_whole,
+    check_count,
+    check_episodes,
+    check_whole,
 )
-from revar.simulation import plain
-from revar.simulation.compiled import compiled_play, compiled_rule
-from revar.simulation.parallel import Progress, available_threads, drive
+from revar.simulation.compiled import find_rule, make_compiled_player
+from revar.simulation.parallel import Progress, available_threads, play_runs
+from revar.simulation.plain import make_plain_player
 from revar.simulation.result import Job, SimulationResult, log_spaced
-from revar.simulation.world import World
 from revar.strategies.selection import DRAWN, Selection
 from revar.strategies.strategy import Plan, Strategy, find_strategy, make_plan, visible_task
 from revar.theory.values import policy_value
@@ -60,13 +58,13 @@ def simulate(
     if not isinstance(mdp, TabularMDP):
         raise InputError(f"mdp is a {type(mdp).__name__}; it must be a TabularMDP")
     strategy, estimator = find_strategy(strategy), find_estimator(estimator)
-    runs, episodes = checked_count(runs, "runs"), checked_episodes(episodes)
-    threads = available_threads() if threads is None else checked_count(threads, "threads")
-    checked_whole(seed, "seed")
-    checked_whole(first_run, "first_run")
+    runs, episodes = check_count(runs, "runs"), check_episodes(episodes)
+    threads = available_threads() if threads is None else check_count(threads, "threads")
+    check_whole(seed, "seed")
+    check_whole(first_run, "first_run")
     task = Task.of(mdp, policy, episodes=episodes)
     plan = _first_plan(task, mdp, strategy, estimator)
-    points = _checked_checkpoints(checkpoints, episodes)
+    points = _check_checkpoints(checkpoints, episodes)
     rows = (runs, points.size)
     job = Job(
         mdp=mdp,
@@ -86,12 +84,12 @@ def simulate(
         stop=np.zeros(1, dtype=np.int64),
         datasets={},
     )
-    rule = compiled_rule(job) if compiled is not False else None
+    rule = find_rule(job) if compiled is not False else None
     if compiled and rule is None:
         raise InputError(f"strategy {strategy.id!r} has no compiled rule")
-    play = compiled_play(job, rule) if rule is not None else _plain_play(job)
+    play = make_compiled_player(job, rule) if rule is not None else make_plain_player(job)
     true_value = policy_value(mdp, task.policy)  # before the runs: an interrupt waits for nothing
-    ended = drive(
+    ended = play_runs(
         play,
         job.finished,
         episodes,
@@ -100,42 +98,6 @@ def simulate(
         stop=job.stop,
     )
     return job.result(true_value, ended)
-
-
-def _plain_play(job: Job) -> Callable[[int], bool]:
-    world = World.of(job.mdp)
-
-    class Stopped(Exception):  # noqa: N818 - not an error
-        pass
-
-    def play(run: int) -> bool:
-        def finished(episode: int) -> None:
-            job.finished[run, 0] = episode
-            if job.stop[0] != 0 and episode < (job.task.episodes or 0):
-                raise Stopped
-
-        try:
-            estimates, statistics, dataset = plain.play_run(
-                job.mdp,
-                world,
-                job.task,
-                job.strategy,
-                job.estimator,
-                job.task.episodes or 0,
-                job.checkpoints,
-                job.stream(run),
-                finished,
-            )
-        except Stopped:
-            return False
-        for i, estimate in enumerate(estimates):
-            job.write(run, i, estimate)
-        job.visits[run] = statistics.visits
-        if job.keep_episodes:
-            job.datasets[run] = dataset
-        return True
-
-    return play
 
 
 def _first_plan(task: Task, mdp: TabularMDP, strategy: Strategy, estimator: Estimator) -> Plan:
@@ -156,7 +118,7 @@ def _first_plan(task: Task, mdp: TabularMDP, strategy: Strategy, estimator: Esti
 def _check_shares(mdp: TabularMDP, policy: FloatArray, plan: Plan) -> None:
     """Scores that an action may be drawn from sum to 1 in every state that can be entered."""
     if plan.selection is Selection.SAMPLE:
-        checked_behavior(mdp, plan.scores if len(plan.scores) > 1 else plan.scores[0])
+        check_behavior(mdp, plan.scores if len(plan.scores) > 1 else plan.scores[0])
     elif plan.selection in DRAWN:
         # The target policy's actions may be taken whatever their shares.
         allowed = np.any(plan.scores > 0, axis=0) | (policy > 0)
@@ -184,7 +146,7 @@ def _check_cover(strategy: Strategy, policy: FloatArray, plan: Plan) -> None:
         )
 
 
-def _checked_checkpoints(checkpoints: ArrayLike | None, episodes: int) -> IntArray:
+def _check_checkpoints(checkpoints: ArrayLike | None, episodes: int) -> IntArray:
     if checkpoints is None:
         return log_spaced(episodes)
     points = np.atleast_1d(as_floats(checkpoints, "checkpoints"))

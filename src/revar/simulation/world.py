@@ -45,7 +45,7 @@ class World(NamedTuple):
             np.array(mean),
             np.array(std),
             by_outcome,
-            int(RewardLaw.named(mdp.reward_law)),
+            int(RewardLaw.find(mdp.reward_law)),
             starts.astype(np.int64),
             np.cumsum(mdp.initial[starts]),
         )

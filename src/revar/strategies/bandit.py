@@ -14,9 +14,9 @@ from revar.model.task import Task
 from revar.strategies.compiled_rule import (
     CompiledPlan,
     CompiledRule,
-    Path,
-    Question,
+    EpisodePath,
     RuleParameters,
+    TaskArrays,
     sample_budget,
 )
 from revar.strategies.revar import (
@@ -51,7 +51,7 @@ class BanditReducedVariance(Strategy):
 
     def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
         """Shares of every pair, from its own rewards alone, for one episode."""
-        observed = statistics.observed(task.states)
+        observed = statistics.run_statistics(task.states)
         deviation = np.empty(task.policy.shape)
         refresh_deviations(observed, self._bonus(task), deviation)
         first = first_visits(self.confidence_scale, self.initial_visits)
@@ -73,18 +73,18 @@ class BanditReducedVariance(Strategy):
 
 @compiled_in_place
 def _refresh_path(
-    question: Question,
+    task: TaskArrays,
     statistics: RunStatistics,
     plan: CompiledPlan,
     parameters: RuleParameters,
-    path: Path,
+    path: EpisodePath,
     steps: int,
     episode: int,  # noqa: ARG001
 ) -> None:
     (bonus,) = parameters.constants
     for step in range(steps):
         s, a = path.states[step], path.actions[step]
-        plan.scores[0, s, a] = question.policy[s, a] * upper_deviation(
+        plan.scores[0, s, a] = task.policy[s, a] * upper_deviation(
             statistics.visits[s, a], statistics.reward_squares[s, a], bonus
         )
 
@@ -107,7 +107,7 @@ class ConfidenceBoundVariance(Strategy):
 
     def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
         """The index of every pair, for one step: it moves with every visit."""
-        observed = statistics.observed(task.states)
+        observed = statistics.run_statistics(task.states)
         constants = self._constants(task)
         scores = np.zeros((1, task.states, task.actions))
         for s, a in np.argwhere(observed.visits > 0):
@@ -141,15 +141,15 @@ def _index(
 
 @compiled_in_place
 def _refresh_last(
-    question: Question,
+    task: TaskArrays,
     statistics: RunStatistics,
     plan: CompiledPlan,
     parameters: RuleParameters,
-    path: Path,
+    path: EpisodePath,
     steps: int,
     episode: int,  # noqa: ARG001
 ) -> None:
     constant, logarithm = parameters.constants
     s, a = path.states[steps - 1], path.actions[steps - 1]
     visits, squares = statistics.visits[s, a], statistics.reward_squares[s, a]
-    plan.scores[0, s, a] = _index(question.policy[s, a], visits, squares, constant, logarithm)
+    plan.scores[0, s, a] = _index(task.policy[s, a], visits, squares, constant, logarithm)

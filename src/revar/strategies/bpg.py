@@ -8,8 +8,8 @@ import numpy as np
 
 from revar.compilation import compiled
 from revar.model.arrays import FloatArray
-from revar.model.validation import checked_count
-from revar.strategies.compiled_rule import Question
+from revar.model.validation import check_count
+from revar.strategies.compiled_rule import TaskArrays
 from revar.strategies.model_based import Design, ModelBased, policy_layers
 from revar.strategies.strategy import strategies
 from revar.theory.importance import OutcomeModel, ordinary_gradient, ordinary_moments
@@ -20,27 +20,25 @@ MOST_HALVINGS = 40
 
 
 @compiled
-def _descend(question: Question, model: OutcomeModel, steps: int) -> FloatArray:
+def _descend(task: TaskArrays, model: OutcomeModel, steps: int) -> FloatArray:
     """The behavior after so many steps from the target policy, [1, S, A]."""
-    policy, discount = question.policy, question.discount
-    layers = policy_layers(question, model.outcomes)
+    policy, discount = task.policy, task.discount
+    layers = policy_layers(task, model.outcomes)
     shares = policy.copy().reshape((1, policy.shape[0], policy.shape[1]))
     trial = np.empty(shares.shape)
     moments, pairs = ordinary_moments(model, policy, shares, layers, discount)
     length = 1.0
     for _ in range(steps):
-        square = _expected(question.initial, moments)
+        square = _expected(task.initial, moments)
         if square == 0.0:
             break
-        gradient = ordinary_gradient(
-            model, question.initial, policy, shares, layers, discount, pairs
-        )
+        gradient = ordinary_gradient(model, task.initial, policy, shares, layers, discount, pairs)
         slope = _slope(shares, gradient, square)
         fall = np.sum(slope * slope)
         for _ in range(MOST_HALVINGS):
             _move(shares, slope, length, trial)
             moments, pairs = ordinary_moments(model, policy, trial, layers, discount)
-            found = _expected(question.initial, moments)
+            found = _expected(task.initial, moments)
             if log(found / square) <= -SUFFICIENT * length * fall:
                 break
             length *= 0.5
@@ -111,4 +109,4 @@ class BehaviorPolicyGradient(ModelBased):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checked_count(self.steps, "steps")
+        check_count(self.steps, "steps")

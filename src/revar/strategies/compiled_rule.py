@@ -17,8 +17,8 @@ from revar.model.arrays import FloatArray, IntArray, RunStatistics
 from revar.model.task import Task
 
 
-class Question(NamedTuple):
-    """What is asked, and known to every strategy."""
+class TaskArrays(NamedTuple):
+    """The task for compiled code: what every strategy knows."""
 
     policy: FloatArray  # [S, A]
     initial: FloatArray  # [S]
@@ -27,8 +27,8 @@ class Question(NamedTuple):
     episodes: int
 
     @classmethod
-    def of(cls, task: Task, observed: RunStatistics, episodes: int) -> "Question":
-        """The task's question; an unknown first state is taken to be as it was so far."""
+    def of(cls, task: Task, observed: RunStatistics, episodes: int) -> "TaskArrays":
+        """The task; without a known distribution, the frequencies of first states so far."""
         initial = task.initial
         if initial is None:
             initial = observed.initial_count / observed.initial_count.sum()
@@ -41,7 +41,7 @@ class CompiledPlan(NamedTuple):
     scores: FloatArray  # [1 or L, S, A]
     normalizers: FloatArray  # [S + 1]
     deviation: FloatArray  # [S, A]
-    spare: FloatArray  # [S + 1] scratch
+    scratch: FloatArray  # [S + 1]
     taken: IntArray  # [1 or L, S, A] actions taken under the plan, where shares are followed
 
     @classmethod
@@ -87,24 +87,26 @@ class RuleParameters(NamedTuple):
         )
 
 
-class Path(NamedTuple):
+class EpisodePath(NamedTuple):
     """The episode so far."""
 
     states: IntArray  # [L]
     actions: IntArray  # [L]
 
 
-# (question, statistics, plan, parameters, path, steps taken, episodes finished)
-Revise = Callable[[Question, RunStatistics, CompiledPlan, RuleParameters, Path, int, int], None]
+# (task, statistics, plan, parameters, path, steps taken, episodes finished)
+Revise = Callable[
+    [TaskArrays, RunStatistics, CompiledPlan, RuleParameters, EpisodePath, int, int], None
+]
 
 
 @compiled_in_place
 def keep_plan(
-    question: Question,
+    task: TaskArrays,
     statistics: RunStatistics,
     plan: CompiledPlan,
     parameters: RuleParameters,
-    path: Path,
+    path: EpisodePath,
     steps: int,
     episode: int,
 ) -> None:

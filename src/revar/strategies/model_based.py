@@ -1,8 +1,8 @@
-"""Sampled behaviors that are computed from a model: what BPG, ODI and DOpt share, ODI and DOpt.
+"""Sampled behaviors computed from a model: the base class of BPG, ODI and DOpt, and the last two.
 
-Their papers compute the behavior from data that was there before. Here it comes from the true
-model, or from the run's own data: the target policy is followed up to a first plan, and plans are
-made anew at numbers of episodes that grow geometrically.
+Their papers compute the behavior from earlier data. Here it comes from the true model, or from the
+run's own data: the target policy is followed up to a first plan, and plans are made anew at numbers
+of episodes that grow geometrically.
 """
 
 from collections.abc import Callable
@@ -17,14 +17,14 @@ from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes, RunStatis
 from revar.model.statistics import VisitStatistics
 from revar.model.structure import expand
 from revar.model.task import Task
-from revar.model.validation import checked_count
+from revar.model.validation import check_count
 from revar.strategies.compiled_rule import (
     CompiledPlan,
     CompiledRule,
-    Path,
-    Question,
+    EpisodePath,
     Revise,
     RuleParameters,
+    TaskArrays,
     growing_times,
     refresh_frequencies,
 )
@@ -41,8 +41,8 @@ from revar.theory.importance import (
 # A plan is made anew when the episodes have grown by this factor.
 GROWTH = 1.5
 
-# From (question, model, steps of gradient descent) to scores [1 or L, S, A] of the actions.
-Score = Callable[[Question, OutcomeModel, int], FloatArray]
+# From (task, model, steps of gradient descent) to scores [1 or L, S, A] of the actions.
+Score = Callable[[TaskArrays, OutcomeModel, int], FloatArray]
 
 
 class Design(NamedTuple):
@@ -76,7 +76,7 @@ class ModelBased(Strategy):
     def __post_init__(self) -> None:
         if not 0.0 < self.floor <= 1.0:
             raise InputError(f"floor is {self.floor}; it must lie above 0 and at most at 1")
-        checked_count(self.first_plan, "first_plan")
+        check_count(self.first_plan, "first_plan")
 
     @property
     def needs_model(self) -> bool:
@@ -88,15 +88,15 @@ class ModelBased(Strategy):
         behavior = self._target(task)
         if self.known_model:
             mdp = task.known_model(f"{self.id} with a known model")
-            question = Question(task.policy, mdp.arrays.initial, task.horizon, task.discount, 0)
+            arrays = TaskArrays(task.policy, mdp.arrays.initial, task.horizon, task.discount, 0)
             all_visited = np.ones(task.policy.shape, dtype=np.int64)
-            self._fill(behavior, question, outcome_model(mdp), all_visited)
+            self._fill(behavior, arrays, outcome_model(mdp), all_visited)
             return Plan(behavior, Selection.SAMPLE)
-        observed = statistics.observed(task.states)
+        observed = statistics.run_statistics(task.states)
         episode = int(observed.initial_count.sum())
         if episode >= self.first_plan:
-            question = Question.of(task, observed, episode)
-            self._fill(behavior, question, estimate_model(observed), observed.visits)
+            arrays = TaskArrays.of(task, observed, episode)
+            self._fill(behavior, arrays, estimate_model(observed), observed.visits)
         lasts = int(self._plan_times(episode)[-1]) - episode
         return Plan(behavior, Selection.SAMPLE, lasts=lasts)
 
@@ -112,10 +112,10 @@ class ModelBased(Strategy):
         )
 
     def _fill(
-        self, behavior: FloatArray, question: Question, model: OutcomeModel, visits: IntArray
+        self, behavior: FloatArray, task: TaskArrays, model: OutcomeModel, visits: IntArray
     ) -> None:
-        scores = self.design.score(question, model, self.steps)
-        _mix_with_target(question.policy, visits, scores, self.floor, behavior)
+        scores = self.design.score(task, model, self.steps)
+        _mix_with_target(task.policy, visits, scores, self.floor, behavior)
 
     def _plan_times(self, episode: int) -> IntArray:
         return growing_times(episode, self.first_plan, lambda _: GROWTH)
@@ -125,30 +125,30 @@ class ModelBased(Strategy):
         return np.repeat(task.policy[None], 1 if self.design.stationary else task.horizon, axis=0)
 
 
-def score_actions(question: Question, model: OutcomeModel, steps: int) -> FloatArray:
+def score_actions(task: TaskArrays, model: OutcomeModel, steps: int) -> FloatArray:
     """Stands for the scores of a strategy in `_replan`."""
     raise NotImplementedError
 
 
 def _replan(
-    question: Question,
+    task: TaskArrays,
     statistics: RunStatistics,
     plan: CompiledPlan,
     parameters: RuleParameters,
-    path: Path,  # noqa: ARG001
+    path: EpisodePath,  # noqa: ARG001
     steps: int,  # noqa: ARG001
     episode: int,  # noqa: ARG001
 ) -> None:
     floor, descent_steps = parameters.constants
     refresh_frequencies(statistics)
-    scores = score_actions(question, estimate_model(statistics), int(descent_steps))
-    _mix_with_target(question.policy, statistics.visits, scores, floor, plan.scores)
+    scores = score_actions(task, estimate_model(statistics), int(descent_steps))
+    _mix_with_target(task.policy, statistics.visits, scores, floor, plan.scores)
 
 
 @compiled
-def policy_layers(question: Question, outcomes: Outcomes) -> Layers:
+def policy_layers(task: TaskArrays, outcomes: Outcomes) -> Layers:
     """The states that the target policy can be in, as far as is known."""
-    start, states = expand(outcomes, question.initial, question.policy > 0, question.horizon)
+    start, states = expand(outcomes, task.initial, task.policy > 0, task.horizon)
     return Layers(start, states)
 
 
@@ -178,22 +178,22 @@ def _mix_with_target(
 
 
 @compiled
-def _score_by_return(question: Question, model: OutcomeModel, steps: int) -> FloatArray:  # noqa: ARG001
+def _score_by_return(task: TaskArrays, model: OutcomeModel, steps: int) -> FloatArray:  # noqa: ARG001
     """pi sqrt(u), u the second moment of the return."""
-    policy = question.policy
-    layers = policy_layers(question, model.outcomes)
+    policy = task.policy
+    layers = policy_layers(task, model.outcomes)
     on_policy = policy.reshape((1, policy.shape[0], policy.shape[1]))
-    moments = per_decision_moments(model, policy, on_policy, layers, question.discount)
+    moments = per_decision_moments(model, policy, on_policy, layers, task.discount)
     return policy * np.sqrt(moments)
 
 
 @compiled
-def _score_by_variance(question: Question, model: OutcomeModel, steps: int) -> FloatArray:  # noqa: ARG001
+def _score_by_variance(task: TaskArrays, model: OutcomeModel, steps: int) -> FloatArray:  # noqa: ARG001
     """pi sqrt(u), u the variance of what follows if every later step is optimal too."""
-    policy = question.policy
-    layers = policy_layers(question, model.outcomes)
+    policy = task.policy
+    layers = policy_layers(task, model.outcomes)
     not_read = policy.reshape((1, policy.shape[0], policy.shape[1]))
-    moments = doubly_robust_moments(model, policy, not_read, layers, question.discount, True)
+    moments = doubly_robust_moments(model, policy, not_read, layers, task.discount, True)
     return policy * np.sqrt(moments)
 
 
@@ -206,7 +206,7 @@ class OfflineDataInformed(ModelBased):
     Design". It is the best behavior at each step for per-decision importance sampling, the
     paper's estimator, if the target policy were followed from the next step on; so its variance
     is nowhere above on-policy Monte Carlo's. Rewards may have noise here, which u then contains.
-    The paper fits u to data collected before.
+    The paper fits u to earlier data.
     """
 
     id: ClassVar[str] = "odi"
@@ -225,7 +225,7 @@ class DoublyOptimal(ModelBased):
     nu_t(s,a) = Var[R + gamma v_{t+1}(S') | s,a]: Theorem 1's recursion with the variance of one
     step in the place of the reward's alone. No behavior has a smaller variance with the paper's
     estimator, doubly robust per-decision importance sampling with the true action values; here
-    they are fitted, each episode's to other episodes. The paper fits u to data collected before.
+    they are fitted, each episode's to other episodes. The paper fits u to earlier data.
     """
 
     id: ClassVar[str] = "dopt"

@@ -11,13 +11,13 @@ from revar.errors import InputError
 from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
-from revar.model.validation import checked_count
+from revar.model.validation import check_count
 from revar.strategies.compiled_rule import (
     CompiledPlan,
     CompiledRule,
-    Path,
-    Question,
+    EpisodePath,
     RuleParameters,
+    TaskArrays,
     refresh_frequencies,
     sample_budget,
 )
@@ -51,7 +51,7 @@ class ReducedVariance(Strategy):
 
     def __post_init__(self) -> None:
         check_bound(self.confidence_scale, self.failure_probability, self.initial_visits)
-        checked_count(self.replan_every, "replan_every")
+        check_count(self.replan_every, "replan_every")
 
     @property
     def needs_model(self) -> bool:
@@ -82,7 +82,7 @@ class ReducedVariance(Strategy):
 
     def _plan(self, task: Task, statistics: VisitStatistics) -> CompiledPlan:
         """Scores, normalizers and upper deviations that follow from the statistics."""
-        observed = statistics.observed(task.states)
+        observed = statistics.run_statistics(task.states)
         outcomes = observed.outcomes
         if self.known_transitions:
             outcomes = task.known_model("revar with known transitions").arrays.outcomes
@@ -100,7 +100,7 @@ class ReducedVariance(Strategy):
             task.horizon,
             plan.scores[0],
             plan.normalizers,
-            plan.spare,
+            plan.scratch,
         )
         return plan
 
@@ -117,7 +117,7 @@ def check_bound(scale: float, failure_probability: float, initial_visits: int | 
             f"failure_probability is {failure_probability}; it must lie between 0 and 1"
         )
     if initial_visits is not None:
-        checked_count(initial_visits, "initial_visits")
+        check_count(initial_visits, "initial_visits")
 
 
 def first_visits(scale: float, initial_visits: int | None) -> int:
@@ -151,18 +151,18 @@ def refresh_deviations(statistics: RunStatistics, bonus: float, deviation: Float
 
 @compiled_in_place
 def _replan(
-    question: Question,
+    task: TaskArrays,
     statistics: RunStatistics,
     plan: CompiledPlan,
     parameters: RuleParameters,
-    path: Path,
+    path: EpisodePath,
     steps: int,
     episode: int,  # noqa: ARG001
 ) -> None:
     bonus, by_path = parameters.constants
     known = parameters.known_transitions
-    policy, discount = question.policy, question.discount
-    scores, normalizers, deviation, spare, _ = plan
+    policy, discount = task.policy, task.discount
+    scores, normalizers, deviation, scratch, _ = plan
     outcomes = statistics.outcomes
     row_start, _, probability = outcomes
     visits, outcome_count = statistics.visits, statistics.outcome_count
@@ -194,5 +194,5 @@ def _replan(
         if not known:
             refresh_frequencies(statistics)
         proportion_sweeps(
-            outcomes, deviation, policy, discount, question.horizon, scores[0], normalizers, spare
+            outcomes, deviation, policy, discount, task.horizon, scores[0], normalizers, scratch
         )

@@ -24,7 +24,7 @@ EPISODES = 24
 WITHIN_TARGET = (Selection.SAMPLE, Selection.TRACK, Selection.LARGEST)
 
 
-class Witness(PlainRun):
+class RecordingRun(PlainRun):
     """A run that remembers which actions were asked for, and by which plan."""
 
     def __init__(self, strategy: Strategy, problem: Problem, seed: int = 0) -> None:
@@ -49,12 +49,12 @@ def check_plans_are_valid(factory: Factory) -> None:
     """
     strategy = factory()
     for problem in sample_problems():
-        witness = Witness(strategy, problem)
+        run = RecordingRun(strategy, problem)
         world = World.of(problem.mdp)
         for episode in range(EPISODES):
-            plan = strategy.plan(witness.task, witness.statistics)
+            plan = strategy.plan(run.task, run.statistics)
             _expect_valid(plan, problem, f"the plan of {strategy!r} after {episode} episodes")
-            play_episode(witness, world)
+            play_episode(run, world)
 
 
 @contract
@@ -66,12 +66,12 @@ def check_asks_only_for_what_counts(factory: Factory) -> None:
     """
     strategy = factory()
     for problem in sample_problems():
-        witness = Witness(strategy, problem)
+        run = RecordingRun(strategy, problem)
         world = World.of(problem.mdp)
         for _ in range(EPISODES):
-            play_episode(witness, world)
+            play_episode(run, world)
         shares = np.zeros(problem.policy.shape, dtype=bool)
-        for state, action, propensity, plan in witness.asked:
+        for state, action, propensity, plan in run.asked:
             pair = f"state {state}, action {action} of {problem.name}"
             within = plan.selection in WITHIN_TARGET
             shares |= np.any(plan.scores > 0, axis=0) & (not within)
@@ -97,25 +97,25 @@ def check_bad_rewards_are_refused(factory: Factory) -> None:
     """A reward that is not a number is refused, changes nothing, and collection goes on."""
     strategy = factory()
     for problem in sample_problems():
-        witness = Witness(strategy, problem)
+        run = RecordingRun(strategy, problem)
         world = World.of(problem.mdp)
         for _ in range(3):
-            play_episode(witness, world)
+            play_episode(run, world)
         state = int(np.flatnonzero(problem.mdp.initial)[0])
-        action, _ = witness.act(0, state)
-        witness.statistics.start_episode(state)
-        before = _snapshot(witness.statistics)
+        action, _ = run.act(0, state)
+        run.statistics.start_episode(state)
+        before = _snapshot(run.statistics)
         for reward in (float("nan"), float("inf")):
             with expect_refusal(f"a reward of {reward} under {strategy!r}"):
-                witness.statistics.record_step(state, action, reward, ENDED)
+                run.statistics.record_step(state, action, reward, ENDED)
             expect(
-                all(map(identical, before, _snapshot(witness.statistics))),
+                all(map(identical, before, _snapshot(run.statistics))),
                 f"a refused reward of {reward} changed the statistics under {strategy!r}",
             )
-        witness.statistics.record_step(state, action, 1.0, ENDED)
-        play_episode(witness, world)
+        run.statistics.record_step(state, action, 1.0, ENDED)
+        play_episode(run, world)
         expect(
-            witness.statistics.episodes == 5,
+            run.statistics.episodes == 5,
             f"collection with {strategy!r} does not go on after a refused reward",
         )
 
@@ -224,5 +224,5 @@ def _expect_valid(plan: Plan, problem: Problem, name: str) -> None:
 
 
 def _snapshot(statistics: VisitStatistics) -> tuple[Any, ...]:
-    observed = statistics.observed(statistics.states)
+    observed = statistics.run_statistics(statistics.states)
     return tuple(np.array(part) for part in (*observed.outcomes, *observed[1:]))

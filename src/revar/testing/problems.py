@@ -8,7 +8,7 @@ import numpy as np
 
 from revar.model.mdp import TabularMDP
 from revar.model.statistics import VisitStatistics
-from revar.model.task import Task, checked_policy
+from revar.model.task import Task, check_policy
 from revar.model.trajectory import Dataset
 from revar.problems import Problem, problems
 from revar.simulation.simulate import simulate
@@ -56,7 +56,7 @@ def check_builds_the_same_twice(factory: Factory) -> None:
 def check_target_policy(factory: Factory) -> None:
     """The target policy is one of the model, and its value is finite."""
     problem = factory()
-    policy = checked_policy(problem.mdp, problem.policy)
+    policy = check_policy(problem.mdp, problem.policy)
     expect(identical(policy, problem.policy), f"{problem.name}: its policy is not an array [S, A]")
     value = policy_value(problem.mdp, policy)
     expect(isfinite(value), f"{problem.name}: the target policy's value is {value}")

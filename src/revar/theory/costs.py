@@ -11,14 +11,14 @@ import numpy as np
 from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
 from revar.model.structure import reachable_layers
-from revar.model.task import checked_policy
+from revar.model.task import check_policy
 from revar.theory.recursions import backward_values, influence, pair_costs
 from revar.theory.values import occupancy
 
 
 def one_step_costs(mdp: TabularMDP, policy: Any, *, known_transitions: bool = False) -> FloatArray:
     """C(s,a) = Var[W(s,a) R + g_{s,a}(S') | s,a], [S, A]; W^2 sigma^2 with known transitions."""
-    target = checked_policy(mdp, policy)
+    target = check_policy(mdp, policy)
     layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, target > 0, mdp.horizon)
     values = backward_values(
         mdp.arrays.outcomes, mdp.arrays.reward_mean, target, layers, mdp.discount

@@ -9,7 +9,7 @@ from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
 from revar.model.structure import reachable_layers
-from revar.model.task import checked_policy
+from revar.model.task import check_policy
 from revar.theory.costs import one_step_costs
 from revar.theory.flow_steps import (
     accelerated_sweeps,
@@ -46,7 +46,7 @@ def optimal_flow(
     """
     if not tolerance > 0.0:
         raise InputError(f"tolerance is {tolerance}; it must be positive")
-    target = checked_policy(mdp, policy)
+    target = check_policy(mdp, policy)
     costs = one_step_costs(mdp, target, known_transitions=known_transitions)
     start = 0.5 * (fallback_shares(target) + 1.0 / mdp.actions)
     behavior = np.repeat(start[None], mdp.horizon, axis=0)

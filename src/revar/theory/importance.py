@@ -17,7 +17,7 @@ from revar.errors import InputError
 from revar.model.arrays import FloatArray, Layers, Outcomes
 from revar.model.mdp import TabularMDP
 from revar.model.structure import reachable_layers
-from revar.model.task import checked_behavior, checked_policy
+from revar.model.task import check_behavior, check_policy
 from revar.theory.values import policy_value, state_values
 
 
@@ -31,7 +31,7 @@ class OutcomeModel(NamedTuple):
 
 def importance_sampling_variance(mdp: TabularMDP, policy: Any, behavior: Any) -> float:
     """Var[prod_t (pi/b) sum_t gamma^t R_t] under `behavior` [S, A] or [L, S, A]."""
-    target, table, layers = _checked(mdp, policy, behavior)
+    target, table, layers = _check_inputs(mdp, policy, behavior)
     moments, _ = ordinary_moments(outcome_model(mdp), target, table, layers, mdp.discount)
     second = mdp.arrays.initial @ moments[0, : mdp.states, 2]
     return float(second - policy_value(mdp, target) ** 2)
@@ -43,7 +43,7 @@ def importance_sampling_gradient(mdp: TabularMDP, policy: Any, behavior: Any) ->
     Of the shape of `behavior`, each entry taken as free of the others; zero where the target
     policy cannot be.
     """
-    target, table, layers = _checked(mdp, policy, behavior)
+    target, table, layers = _check_inputs(mdp, policy, behavior)
     model = outcome_model(mdp)
     _, pairs = ordinary_moments(model, target, table, layers, mdp.discount)
     gradient = ordinary_gradient(
@@ -54,7 +54,7 @@ def importance_sampling_gradient(mdp: TabularMDP, policy: Any, behavior: Any) ->
 
 def per_decision_variance(mdp: TabularMDP, policy: Any, behavior: Any) -> float:
     """Var[sum_t gamma^t R_t prod_{k<=t} (pi/b)] under `behavior` [S, A] or [L, S, A]."""
-    target, table, layers = _checked(mdp, policy, behavior)
+    target, table, layers = _check_inputs(mdp, policy, behavior)
     moments = per_decision_moments(outcome_model(mdp), target, table, layers, mdp.discount)
     return _at_the_start(mdp, target, table, moments) - policy_value(mdp, target) ** 2
 
@@ -64,7 +64,7 @@ def doubly_robust_variance(mdp: TabularMDP, policy: Any, behavior: Any) -> float
 
     With values fitted to K episodes, the estimate's K*MSE tends to this as K grows.
     """
-    target, table, layers = _checked(mdp, policy, behavior)
+    target, table, layers = _check_inputs(mdp, policy, behavior)
     moments = doubly_robust_moments(outcome_model(mdp), target, table, layers, mdp.discount, False)
     values = state_values(mdp, target)[0]
     between = mdp.arrays.initial @ (values - mdp.arrays.initial @ values) ** 2
@@ -80,9 +80,11 @@ def outcome_model(mdp: TabularMDP) -> OutcomeModel:
     )
 
 
-def _checked(mdp: TabularMDP, policy: Any, behavior: Any) -> tuple[FloatArray, FloatArray, Layers]:
+def _check_inputs(
+    mdp: TabularMDP, policy: Any, behavior: Any
+) -> tuple[FloatArray, FloatArray, Layers]:
     """Policy, behavior [1 or L, S, A] and layers; refused where an action is left out."""
-    target, table = checked_policy(mdp, policy), checked_behavior(mdp, behavior)
+    target, table = check_policy(mdp, policy), check_behavior(mdp, behavior)
     layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, target > 0, mdp.horizon)
     for t in range(mdp.horizon):
         entered = layers.states[layers.start[t] : layers.start[t + 1]]

@@ -12,8 +12,8 @@ import numpy as np
 from revar.errors import InputError
 from revar.model.arrays import BoolArray, FloatArray
 from revar.model.mdp import TabularMDP
-from revar.model.task import checked_policy
-from revar.model.validation import checked_episodes
+from revar.model.task import check_policy
+from revar.model.validation import check_episodes
 from revar.theory.costs import estimation_variance
 from revar.theory.recursions import proportion_sweeps
 from revar.theory.values import occupancy
@@ -36,7 +36,7 @@ def sampling_proportions(mdp: TabularMDP, policy: Any) -> SamplingProportions:
     end the episode is the case of one sweep: b* is proportional to pi sigma (Proposition 1).
     Where nothing below a state varies, b* is the target policy.
     """
-    target = checked_policy(mdp, policy)
+    target = check_policy(mdp, policy)
     scores = np.zeros_like(target)
     normalizers = np.zeros(mdp.states + 1)
     proportion_sweeps(
@@ -49,7 +49,7 @@ def sampling_proportions(mdp: TabularMDP, policy: Any) -> SamplingProportions:
         normalizers,
         np.empty(mdp.states + 1),
     )
-    return SamplingProportions(normalized(scores, target), normalizers[: mdp.states].copy())
+    return SamplingProportions(normalize(scores, target), normalizers[: mdp.states].copy())
 
 
 def oracle_mse(mdp: TabularMDP, policy: Any, episodes: int) -> float:
@@ -59,10 +59,10 @@ def oracle_mse(mdp: TabularMDP, policy: Any, episodes: int) -> float:
     """
     behavior = sampling_proportions(mdp, policy).behavior
     variance = estimation_variance(mdp, policy, behavior, known_transitions=True)
-    return variance / checked_episodes(episodes)
+    return variance / check_episodes(episodes)
 
 
-def normalized(scores: FloatArray, policy: FloatArray) -> FloatArray:
+def normalize(scores: FloatArray, policy: FloatArray) -> FloatArray:
     """Rows of `scores` made to sum to 1; a row of zeros becomes the policy's own row.
 
     A state that the policy never enters may have no row of its own; it gets equal shares.
@@ -86,9 +86,9 @@ def oracle_mse_bound(mdp: TabularMDP, policy: Any, episodes: int) -> float:
     the root, is the exact error; the paper's proof bounds where equality holds.
     """
     _require_tree(mdp, "Proposition 2")
-    target = checked_policy(mdp, policy)
+    target = check_policy(mdp, policy)
     oracle = sampling_proportions(mdp, policy)
-    visits = checked_episodes(episodes) * occupancy(mdp, oracle.behavior).sum(axis=(0, 2))
+    visits = check_episodes(episodes) * occupancy(mdp, oracle.behavior).sum(axis=(0, 2))
     visited = visits > 0
     squares = np.divide(oracle.normalizers**2, visits, out=np.zeros(mdp.states), where=visited)
     ahead = (mdp.transitions @ squares).reshape(mdp.states, mdp.actions)
@@ -113,9 +113,9 @@ def regret_bound(mdp: TabularMDP, policy: Any, episodes: int) -> float:
     if roots.size != 1:
         raise InputError(f"Theorem 2 needs a single start state; this model has {roots.size}")
     root = int(roots[0])
-    target = checked_policy(mdp, policy)
+    target = check_policy(mdp, policy)
     oracle = sampling_proportions(mdp, policy)
-    samples = checked_episodes(episodes) * mdp.horizon
+    samples = check_episodes(episodes) * mdp.horizon
     rate = sqrt(log(mdp.states * mdp.actions * samples**5.5)) / samples**1.5
     # pi(a|root) P(s|root,a) is a flow of the target policy: on a tree only one a leads to s.
     entered = occupancy(mdp, target).sum(axis=2)

@@ -257,11 +257,11 @@ def proportion_sweeps(
     horizon: int,
     scores: FloatArray,
     normalizers: FloatArray,
-    spare: FloatArray,
+    scratch: FloatArray,
 ) -> None:
     """Algorithm 2: L sweeps of Theorem 1's recursion from B = 0; fills scores [S, A] and B [S+1].
 
-    `spare` is room for another [S+1]. Sweeps stop early once nothing changes, as on a tree after
+    `scratch` is room for another [S+1]. Sweeps stop early once nothing changes, as on a tree after
     as many of them as it has levels.
     """
     states, actions = policy.shape
@@ -273,12 +273,12 @@ def proportion_sweeps(
             total = 0.0
             for a in range(actions):
                 total += proportion_score(outcomes, deviation, policy, normalizers, discount, s, a)
-            spare[s] = total
+            scratch[s] = total
             changed |= total != normalizers[s]
         if not changed:
             break
         for s in range(states):
-            normalizers[s] = spare[s]
+            normalizers[s] = scratch[s]
     for s in range(states):
         for a in range(actions):
             scores[s, a] = proportion_score(

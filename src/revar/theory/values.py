@@ -7,13 +7,13 @@ import numpy as np
 from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
 from revar.model.structure import all_layers, reachable_layers
-from revar.model.task import checked_behavior, checked_policy
+from revar.model.task import check_behavior, check_policy
 from revar.theory.recursions import backward_values, backward_variances, forward_occupancy
 
 
 def policy_value(mdp: TabularMDP, policy: Any) -> float:
     """v(pi), the expected discounted return of an episode under `policy` [S, A]."""
-    target = checked_policy(mdp, policy)
+    target = check_policy(mdp, policy)
     layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, target > 0, mdp.horizon)
     values = backward_values(
         mdp.arrays.outcomes, mdp.arrays.reward_mean, target, layers, mdp.discount
@@ -23,7 +23,7 @@ def policy_value(mdp: TabularMDP, policy: Any) -> float:
 
 def state_values(mdp: TabularMDP, policy: Any) -> FloatArray:
     """v_t(s) for every step and state, [L+1, S]; the last row, past the horizon, is zero."""
-    return _values(mdp, checked_policy(mdp, policy))[:, : mdp.states]
+    return _values(mdp, check_policy(mdp, policy))[:, : mdp.states]
 
 
 def occupancy(mdp: TabularMDP, behavior: Any) -> FloatArray:
@@ -32,13 +32,13 @@ def occupancy(mdp: TabularMDP, behavior: Any) -> FloatArray:
     `behavior` is [S, A], or [L, S, A] with one table for each step. Summed over t it gives the
     expected visits of an episode.
     """
-    table = checked_behavior(mdp, behavior)
+    table = check_behavior(mdp, behavior)
     return forward_occupancy(mdp.arrays.outcomes, mdp.arrays.initial, table, mdp.horizon)
 
 
 def return_variance(mdp: TabularMDP, policy: Any) -> float:
     """Var of the discounted return of one episode: K*MSE of on-policy Monte Carlo."""
-    target = checked_policy(mdp, policy)
+    target = check_policy(mdp, policy)
     values = _values(mdp, target)
     variances = backward_variances(
         mdp.arrays.outcomes,

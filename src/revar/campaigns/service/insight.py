@@ -54,7 +54,7 @@ def insight_of(state: CampaignState) -> Insight | None:
     if statistics.states == 0 or not statistics.visits.any():
         return None
     task = collection.task
-    observed = statistics.observed(task.states)
+    observed = statistics.run_statistics(task.states)
     try:
         errors = corrected_costs(task, observed) / observed.visits.clip(min=1)
         on_policy = compare(task, statistics).on_policy

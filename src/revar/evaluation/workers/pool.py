@@ -25,7 +25,7 @@ from revar.evaluation.players import EpisodeError, Interrupt, Stopped
 from revar.evaluation.policies import TargetPolicy
 from revar.evaluation.workers.worker import Worker, WorkerSetup
 from revar.model.trajectory import Dataset
-from revar.model.validation import checked_count
+from revar.model.validation import check_count
 
 ENGINES = ("processes", "ray", "inline")
 # Batches that may be under way for each worker. With one, a worker whose batch is done would wait
@@ -156,7 +156,7 @@ def choose_pool(
                 f"{'batch' if batch is not None else f'engine {engine!r}'} is given without workers"
             )
         return None
-    count = checked_count(workers, "workers")
+    count = check_count(workers, "workers")
     if environments > 1 or hasattr(env, "num_envs"):
         raise InputError("workers play one environment each; give workers or environments")
     if is_environment(env):
@@ -166,7 +166,7 @@ def choose_pool(
         )
     if engine == "ray":
         require_extra("ray", "ray")
-    longest = default_batch(budget, count) if batch is None else checked_count(batch, "batch")
+    longest = default_batch(budget, count) if batch is None else check_count(batch, "batch")
     if count == 1 and not single:
         return None
     return PoolSettings(engine, address, count, longest)

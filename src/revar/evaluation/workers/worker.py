@@ -7,7 +7,7 @@ import numpy as np
 
 from revar.collection import Collection
 from revar.collection.batches import Batch, BatchRequest, SharedPlan, pack, prepare
-from revar.environments.observations import Bins, observations_of
+from revar.environments.observations import Bins, make_encoding
 from revar.environments.opening import action_count, open_environment
 from revar.errors import InputError
 from revar.evaluation.players import Interrupt, Player
@@ -55,7 +55,7 @@ class Worker:
         self._collection.prior_episodes = setup.prior_episodes
         self._player = Player(
             self.env,
-            observations_of(self.env.observation_space, setup.bins),
+            make_encoding(self.env.observation_space, setup.bins),
             target_policy_of(self.env, setup.policy, setup.bins),
             setup.seed,
             interrupt or Interrupt(),

@@ -11,7 +11,7 @@ from revar.experiments.exact import ExactValues
 from revar.experiments.results import Results, Series
 from revar.model.arrays import FloatArray
 from revar.reports.figures import EXACT, exact_style, figures, strategy_styles
-from revar.reports.metrics import best_estimators, coverage, join_budgets, regret
+from revar.reports.metrics import best_estimators, coverage, merge_budgets, regret
 
 EPISODES = "episodes K"
 PAPER_VALUES = "paper_figure_values.csv"
@@ -64,7 +64,7 @@ def _error_panel(results: Results, problem: str, *, scaled: bool) -> Panel:
     for strategy in results.strategies():
         parts = best_estimators(results.of(problem, strategy))
         if parts:
-            lines.append(_curve(join_budgets(parts), styles[strategy], scaled=scaled))
+            lines.append(_curve(merge_budgets(parts), styles[strategy], scaled=scaled))
     reach = np.concatenate([line.x for line in lines])
     if reach.size:  # where the error is 0 throughout there is nothing to draw
         lines += _exact_lines(results.exact(problem), reach, scaled=scaled)
@@ -134,7 +134,7 @@ def regret_slope(results: Results) -> Chart:
             label = f"{strategy}: {found.slope.value:.2f}"
             lines.append(Line(label, found.budgets, found.mean, style, error=found.error))
             thin = Style(style.color, "dot", "")
-            lines.append(Line("", found.budgets, found.fitted(), thin, "fit"))
+            lines.append(Line("", found.budgets, found.line(), thin, "fit"))
         lines.append(_guide(lines[0]))
         panels.append(Panel(problem, tuple(lines), EPISODES, "regret: error beyond the optimum"))
     return Chart(

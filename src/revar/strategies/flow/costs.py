@@ -8,7 +8,7 @@ import numpy as np
 from revar.compilation import compiled
 from revar.model.arrays import FloatArray, Layers, RunStatistics
 from revar.model.moments import reward_noise
-from revar.strategies.compiled_rule import Question
+from revar.strategies.compiled_rule import TaskArrays
 from revar.strategies.estimated_model import filled_variance, pooled_noise
 from revar.strategies.flow.tuning import Tuning
 from revar.theory.recursions import backward_values, influence
@@ -25,7 +25,7 @@ class Worth(NamedTuple):
 
 @compiled
 def estimate_costs(
-    question: Question,
+    task: TaskArrays,
     layers: Layers,
     statistics: RunStatistics,
     known_transitions: bool,
@@ -38,10 +38,10 @@ def estimate_costs(
     and carries a bonus for few visits. Outcomes not seen yet add to it: with nothing known all
     variances are equal, and then the target policy itself is the optimal behavior.
     """
-    policy, discount = question.policy, question.discount
+    policy, discount = task.policy, task.discount
     outcomes = statistics.outcomes
     values = backward_values(outcomes, statistics.reward_mean, policy, layers, discount)
-    weight, gain = influence(outcomes, question.initial, policy, values, layers, discount)
+    weight, gain = influence(outcomes, task.initial, policy, values, layers, discount)
     by_outcome = not known_transitions
     pooled = pooled_noise(statistics, by_outcome)
     costs = np.zeros(policy.shape)
@@ -66,7 +66,7 @@ def estimate_costs(
     if by_outcome:
         values[:] = 1.0
         values[-1] = 0.0
-        _, future = influence(outcomes, question.initial, policy, values, layers, discount)
+        _, future = influence(outcomes, task.initial, policy, values, layers, discount)
         novelty = tuning.novelty * _novelty(statistics)
         _add_unseen(statistics, policy, weight, worth, future, typical / mass, novelty, costs)
     return costs
@@ -141,7 +141,7 @@ def _spread(
 def _novelty(statistics: RunStatistics) -> float:
     """How often a visit shows an outcome that is new for its pair: about this / visits.
 
-    The concentration of Chinese restaurants: of T visits about 1 + novelty * log(T) showed
+    The concentration of a Chinese restaurant process: of T visits about 1 + novelty * log(T) showed
     something new. One more of each is taken to have been seen, so that there is a first guess.
     """
     states, actions = statistics.visits.shape

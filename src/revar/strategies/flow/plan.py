@@ -7,7 +7,7 @@ import numpy as np
 from revar.compilation import compiled, compiled_in_place, inlined
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes, RunStatistics
 from revar.model.structure import expand
-from revar.strategies.compiled_rule import Question
+from revar.strategies.compiled_rule import TaskArrays
 from revar.strategies.flow.costs import estimate_costs
 from revar.strategies.flow.transitions import credible_transitions, own_share
 from revar.strategies.flow.tuning import Tuning
@@ -19,7 +19,7 @@ ALIKE = 20.0
 
 @compiled
 def plan_flow(
-    question: Question,
+    task: TaskArrays,
     statistics: RunStatistics,
     known_transitions: bool,
     tuning: Tuning,
@@ -27,12 +27,12 @@ def plan_flow(
     behavior: FloatArray,
 ) -> None:
     """Overwrite `behavior` [L, S, A] with the plan after `episode` episodes."""
-    policy = question.policy
-    start, states = expand(statistics.outcomes, question.initial, policy > 0, question.horizon)
+    policy = task.policy
+    start, states = expand(statistics.outcomes, task.initial, policy > 0, task.horizon)
     layers = Layers(start, states)
-    costs = estimate_costs(question, layers, statistics, known_transitions, tuning, episode)
+    costs = estimate_costs(task, layers, statistics, known_transitions, tuning, episode)
     _start_halfway(behavior, layers, policy)
-    left = float(question.episodes - episode)
+    left = float(task.episodes - episode)
     ahead = max(1.0, min(left, tuning.look_ahead * episode + 10.0))
     already = statistics.visits.astype(np.float64)
     transitions, prior = statistics.outcomes, 0.0
@@ -40,7 +40,7 @@ def plan_flow(
         transitions, prior = credible_transitions(statistics.outcomes, statistics.visits, policy)
     accelerated_sweeps(
         transitions,
-        question.initial,
+        task.initial,
         layers,
         costs,
         already,
@@ -49,14 +49,14 @@ def plan_flow(
         int(min(tuning.sweeps, 3.0 * sqrt(episode))),
         tuning.settled,
     )
-    doubted = doubt(prior)  # visits
-    lacking = doubted * _tried_pairs(statistics.visits, policy) / tuning.many_visits
+    needed = share_prior(prior)  # visits
+    lacking = needed * _tried_pairs(statistics.visits, policy) / tuning.many_visits
     if lacking > 1.0:
-        gain = _gain(question, transitions, layers, costs, already, episode, ahead, behavior)
-        doubted *= max(1.0, lacking / gain)
-    doubted *= tuning.caution
-    if doubted > 0.0:
-        keep_to_policy(behavior, layers, policy, statistics.visits, doubted)
+        gain = _gain(task, transitions, layers, costs, already, episode, ahead, behavior)
+        needed *= max(1.0, lacking / gain)
+    needed *= tuning.caution
+    if needed > 0.0:
+        keep_to_policy(behavior, layers, policy, statistics.visits, needed)
 
 
 @compiled_in_place
@@ -87,7 +87,7 @@ def _tried_pairs(visits: IntArray, policy: FloatArray) -> int:
 
 @compiled
 def _gain(
-    question: Question,
+    task: TaskArrays,
     transitions: Outcomes,
     layers: Layers,
     costs: FloatArray,
@@ -97,7 +97,7 @@ def _gain(
     behavior: FloatArray,
 ) -> float:
     """How many times larger the error would be had the target policy made all visits."""
-    initial, policy = question.initial, question.policy
+    initial, policy = task.initial, task.policy
     planned = objective_of(transitions, initial, layers, costs, visits, ahead, behavior)
     on_policy = np.zeros(behavior.shape)
     on_policy[:] = policy
@@ -131,8 +131,8 @@ def keep_to_policy(
 
 
 @inlined
-def doubt(prior: float) -> float:
-    """After how many visits half of a share is the plan's, given that number for transitions.
+def share_prior(prior: float) -> float:
+    """The n of shares, from the n of transitions: after n visits half of a share is the plan's.
 
     The two are equal unless the actions of a state lead to much the same (a large prior). Then
     costs decide, and uncertain transitions are no reason to distrust the plan.

@@ -13,13 +13,13 @@ from revar.model.task import Task
 from revar.strategies.compiled_rule import (
     CompiledPlan,
     CompiledRule,
-    Path,
-    Question,
+    EpisodePath,
     RuleParameters,
+    TaskArrays,
     refresh_frequencies,
 )
 from revar.strategies.flow.plan import plan_flow
-from revar.strategies.flow.tuning import STUDIED, Tuning, plan_times, unpack_tuning
+from revar.strategies.flow.tuning import DEFAULT_TUNING, Tuning, plan_times, unpack_tuning
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, strategies
 from revar.theory.flow import optimal_flow
@@ -38,7 +38,7 @@ class Flow(Strategy):
 
     id: ClassVar[str] = "flow"
     known_transitions: bool = False
-    tuning: Tuning = STUDIED
+    tuning: Tuning = DEFAULT_TUNING
 
     @property
     def needs_model(self) -> bool:
@@ -47,7 +47,7 @@ class Flow(Strategy):
 
     def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
         """The optimal behavior for what is left, as far as the statistics tell."""
-        observed = statistics.observed(task.states)
+        observed = statistics.run_statistics(task.states)
         episode = int(observed.initial_count.sum())
         lasts = int(plan_times(episode, self.tuning)[-1]) - episode
         behavior = _without_data(task)
@@ -57,7 +57,7 @@ class Flow(Strategy):
                 observed = observed.with_known(model.arrays.outcomes)
             left = self._episodes_left(task, episode)
             plan_flow(
-                Question.of(task, observed, episode + left),
+                TaskArrays.of(task, observed, episode + left),
                 observed,
                 self.known_transitions,
                 self.tuning,
@@ -126,11 +126,11 @@ def _without_data(task: Task) -> FloatArray:
 
 @compiled
 def _replan(
-    question: Question,
+    task: TaskArrays,
     statistics: RunStatistics,
     plan: CompiledPlan,
     parameters: RuleParameters,
-    path: Path,  # noqa: ARG001 - as all rules are called
+    path: EpisodePath,  # noqa: ARG001 - as all rules are called
     steps: int,  # noqa: ARG001 - as all rules are called
     episode: int,
 ) -> None:
@@ -138,5 +138,5 @@ def _replan(
     if not known_transitions:
         refresh_frequencies(statistics)
     tuning = unpack_tuning(parameters.constants)
-    plan_flow(question, statistics, known_transitions, tuning, episode, plan.scores)
+    plan_flow(task, statistics, known_transitions, tuning, episode, plan.scores)
     plan.taken[:] = 0

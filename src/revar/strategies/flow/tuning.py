@@ -29,7 +29,7 @@ class Tuning(NamedTuple):
     first_visits: float = 2.0  # every action goes first so often: one visit shows no variance
 
 
-STUDIED = Tuning()
+DEFAULT_TUNING = Tuning()
 EARLY = 50  # episodes
 _CONSTANTS = len(Tuning._fields)
 _to_tuple: Any = ndarray.to_fixed_tuple
