@@ -27,7 +27,7 @@ def whole_state(campaign: Campaign) -> dict[str, Any]:
     body = campaign.read(lambda state, _: snapshot_of(state)).body
     saved = msgspec.msgpack.decode(body)
     assert isinstance(saved, dict)
-    return saved
+    return {**saved, "policy": campaign.read(lambda state, _: sorted(state.policy.items()))}
 
 
 def assert_agree(readers: Sequence[Campaign]) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from revar.campaigns import Campaign, MemoryStorage, SQLiteStorage, snapshots
 from revar.campaigns.snapshots import restore, snapshot_of
+from revar.campaigns.storage.interface import Snapshot
 from revar.collection import Collection
 from tests.campaigns.worlds import World
 
@@ -113,6 +114,34 @@ def test_a_snapshot_that_is_not_understood_is_ignored(monkeypatch: pytest.Monkey
         assert body != saved.body
         state = restore(campaign.definition, type(saved)(saved.position, body))
         assert state.position == 0
+
+
+def test_a_snapshot_that_cannot_be_used_is_replaced() -> None:
+    storage = MemoryStorage()
+    campaign = Campaign.create(
+        storage, "c", policy={"a": [0.5, 0.5]}, horizon=1, episodes=9, seed=1
+    )
+    episode = campaign.start_episode()
+    episode.act("a")
+    end = campaign.read(lambda state, _: state.position)
+    storage.save_snapshot(campaign.id, Snapshot(end, b"from another time"))
+    opened = Campaign.open(storage, "c")
+    kept = storage.load_snapshot(campaign.id)
+    assert kept is not None
+    assert restore(opened.definition, kept).position == kept.position == end
+
+
+def test_a_snapshot_keeps_the_order_of_leases() -> None:
+    """Those that run out are taken back in this order, whoever reads the log."""
+    storage = MemoryStorage()
+    campaign = Campaign.create(
+        storage, "c", policy={"a": [0.5, 0.5]}, horizon=1, episodes=9, seed=1
+    )
+    first, second = campaign.start_episode("first"), campaign.start_episode("second")
+    first.abandon()
+    first.act("a")  # takes a place again, behind the other's
+    snapshot = campaign.read(lambda state, _: snapshot_of(state))
+    assert list(restore(campaign.definition, snapshot).leases) == [second.id, first.id]
 
 
 def test_opening_reads_only_the_tail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

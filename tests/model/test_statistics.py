@@ -1,6 +1,7 @@
 import copy
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -426,3 +427,17 @@ def test_steps_do_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
         statistics.record_step(0, 0, 1.0, ENDED)
         assert len(statistics._pending_rewards) <= 4
     assert statistics.reward_mean[0, 0] == 1.0
+
+
+def test_several_threads_may_read_what_waits() -> None:
+    """The first one summarises; nothing is counted twice, and nobody sees half of it."""
+    for _ in range(30):
+        statistics = VisitStatistics(2, 2)
+        for i in range(30_000):
+            statistics.record_step(i % 2, i % 2, float(i % 7), (i + 1) % 2)
+        with ThreadPoolExecutor(4) as pool:
+            tasks = [pool.submit(statistics.run_statistics, 2) for _ in range(8)]
+            seen = [task.result() for task in tasks]
+        for read in seen:
+            assert read.visits.sum() == read.outcome_count.sum() == 30_000
+            assert np.array_equal(read.reward_squares, seen[0].reward_squares)

@@ -48,7 +48,7 @@ def push_steps(
     place: IntArray,
     reward: FloatArray,
     pair: IntArray,
-    visits: IntArray,
+    number: IntArray,
     mean: FloatArray,
     squares: FloatArray,
     cubes: FloatArray,
@@ -56,20 +56,18 @@ def push_steps(
     count: IntArray,
     outcome_mean: FloatArray,
 ) -> None:
-    """Push the rewards of steps that `visits` already counts, in their order.
+    """Push the rewards of steps, in their order.
 
-    Visits and moments are [run, pair]; counts and means of outcomes are [run, slot], and slot i
-    belongs to `pair[i]`. Step i fell on `place[i]` = run * slots + slot.
+    Numbers of steps and moments are [run, pair]; counts and means of outcomes are [run, slot], and
+    slot i belongs to `pair[i]`. Step i fell on `place[i]` = run * slots + slot.
     """
     slots = count.shape[1]
     for i in range(place.size):
-        visits[place[i] // slots, pair[place[i] % slots]] -= 1
-    for i in range(place.size):
         run, slot = place[i] // slots, place[i] % slots
         p = pair[slot]
-        visits[run, p] += 1
+        number[run, p] += 1
         mean[run, p], squares[run, p], cubes[run, p], quartics[run, p] = push(
-            visits[run, p],
+            number[run, p],
             mean[run, p],
             squares[run, p],
             cubes[run, p],

@@ -1,5 +1,6 @@
 """VisitStatistics: all that has been learned from the episodes so far."""
 
+import threading
 from collections.abc import Iterable
 from math import isfinite
 from typing import Any, TypeVar, cast
@@ -15,7 +16,7 @@ from revar.model.trajectory import ENDED, Dataset, Trajectory
 
 Number = TypeVar("Number", np.int64, np.float64)
 
-PENDING = 1 << 16  # steps that may wait to be summarised when an episode begins
+PENDING = 1 << 16  # steps that may wait to be summarised
 
 
 class VisitStatistics:
@@ -25,7 +26,8 @@ class VisitStatistics:
     episodes. With `runs` given, arrays carry a leading run axis and each recording names its run.
 
     A step is counted in `visits` at once; moments and outcomes follow when they are read, in one
-    compiled pass over the steps that wait.
+    compiled pass over the steps that wait. Several threads may read; a thread that records must be
+    alone.
     """
 
     def __init__(self, states: int, actions: int, *, runs: int | None = None) -> None:
@@ -37,6 +39,7 @@ class VisitStatistics:
         self._run_count = count = runs or 1
         capacity = max(states, 1)
         self._visits = np.zeros((count, capacity, actions), dtype=np.int64)
+        self._number = np.zeros((count, capacity, actions), dtype=np.int64)  # of steps summarised
         self._mean = np.zeros((count, capacity, actions))
         self._squares = np.zeros((count, capacity, actions))
         self._cubes = np.zeros((count, capacity, actions))
@@ -50,7 +53,8 @@ class VisitStatistics:
         self._order: IntArray | None = None  # slots sorted by pair and successor
         self._pending_places: list[int] = []  # run * slots + slot of steps not yet summarised
         self._pending_rewards: list[float] = []
-        self._settled = 0  # steps summarised, and merges
+        self._settled = 0  # steps summarised, episodes begun, and merges
+        self._settling = threading.Lock()
         self._make_views()
 
     @classmethod
@@ -170,8 +174,7 @@ class VisitStatistics:
             raise InputError(f"an episode began in state {state}; states count from 0")
         self.ensure_states(state + 1)
         self._initial[run, state] += 1
-        if len(self._pending_rewards) >= PENDING:
-            self._settle()
+        self._settled += 1
 
     def record_step(
         self, state: int, action: int, reward: float, successor: int, *, run: int = 0
@@ -197,6 +200,8 @@ class VisitStatistics:
         self._visits_flat[pair] += 1
         self._pending_places.append(place)
         self._pending_rewards.append(reward)
+        if len(self._pending_rewards) >= PENDING:
+            self._settle()
 
     def record(self, trajectory: Trajectory, *, run: int = 0) -> None:
         """Add one episode, all of it or (if it is refused) none of it."""
@@ -236,6 +241,7 @@ class VisitStatistics:
         merged = merge_moments(self._moments(part), other._moments(part))
         for array, together in zip(self._moments(part), merged, strict=True):
             array[:] = together
+        self._visits[part] = self._number[part]
         self._initial[part] += other._initial[part]
         target = np.array([self._slot(*outcome) for outcome in other._slots], dtype=np.int64)
         self._count[:, target], self._outcome_mean[:, target] = merge_means(
@@ -282,6 +288,7 @@ class VisitStatistics:
             made._slot(pair, successor)
         for name in ("visits", "mean", "squares", "cubes", "quartics", "initial"):
             getattr(made, f"_{name}")[:, :states] = arrays[name]
+        made._number[:] = made._visits
         for name in ("count", "outcome_mean"):
             getattr(made, f"_{name}")[:, : len(made._slots)] = arrays[name]
         made._settled = int(arrays["visits"].sum())
@@ -289,11 +296,12 @@ class VisitStatistics:
 
     def __getstate__(self) -> dict[str, Any]:
         self._settle()
-        views = ("_by_pair", "_visits_flat", "_visits_shown")
-        return {name: value for name, value in vars(self).items() if name not in views}
+        own = ("_by_pair", "_visits_flat", "_visits_shown", "_settling")
+        return {name: value for name, value in vars(self).items() if name not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
+        self._settling = threading.Lock()
         self._make_views()
 
     def _make_views(self) -> None:
@@ -306,23 +314,24 @@ class VisitStatistics:
 
     def _settle(self) -> None:
         """Summarise the steps that wait."""
-        if self._pending_rewards:
-            push_steps(
-                np.array(self._pending_places, dtype=np.int64),
-                np.array(self._pending_rewards, dtype=np.float64),
-                self._pair,
-                *self._by_pair,
-                self._count,
-                self._outcome_mean,
-            )
-            self._settled += len(self._pending_rewards)
-            self._pending_places.clear()
-            self._pending_rewards.clear()
+        with self._settling:  # a second reader waits until the first is done
+            if self._pending_rewards:
+                push_steps(
+                    np.array(self._pending_places, dtype=np.int64),
+                    np.array(self._pending_rewards, dtype=np.float64),
+                    self._pair,
+                    *self._by_pair,
+                    self._count,
+                    self._outcome_mean,
+                )
+                self._settled += len(self._pending_rewards)
+                self._pending_places.clear()
+                self._pending_rewards.clear()
 
     def _moments(self, part: Any) -> Moments:
         """Views of the reward's moments."""
         return Moments(
-            self._visits[part],
+            self._number[part],
             self._mean[part],
             self._squares[part],
             self._cubes[part],
@@ -352,7 +361,8 @@ class VisitStatistics:
         if missing <= 0:
             return
         extra = max(missing, self._visits.shape[1])
-        for name in ("_visits", "_mean", "_squares", "_cubes", "_quartics", "_initial"):
+        tables = ("_visits", "_number", "_mean", "_squares", "_cubes", "_quartics", "_initial")
+        for name in tables:
             array = getattr(self, name)
             widths = [(0, 0)] * array.ndim
             widths[1] = (0, extra)
