@@ -85,9 +85,11 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
     stationary = plan.scores.shape[0] == 1
     logging = log.states.size > 0
     times = parameters.plan_times
+    always = times.size == 0
     upcoming = 0
     while upcoming < times.size and times[upcoming] <= begin:
         upcoming += 1
+    due = times[upcoming] if upcoming < times.size else -1
     for episode in range(begin, end):
         s = world.start_states[0]
         if world.start_states.size > 1:
@@ -154,14 +156,13 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
                 on_step(task, statistics, plan, parameters, path, steps, episode)
         if logging:
             log.start[episode + 1] = log.start[episode] + steps
-        if times.size > 0:
-            if upcoming == times.size or times[upcoming] != episode + 1:
-                continue
+        if always or episode + 1 == due:
+            if revisions.in_loop:
+                revise_in_loop(task, statistics, plan, parameters, path, steps, episode + 1)
+            elif revisions.after_episodes:
+                on_episode(task, statistics, plan, parameters, path, steps, episode + 1)
             upcoming += 1
-        if revisions.in_loop:
-            revise_in_loop(task, statistics, plan, parameters, path, steps, episode + 1)
-        elif revisions.after_episodes:
-            on_episode(task, statistics, plan, parameters, path, steps, episode + 1)
+            due = times[upcoming] if upcoming < times.size else -1
 
 
 PlayEpisodes = Callable[..., None]
