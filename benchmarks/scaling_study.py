@@ -32,7 +32,7 @@ from revar.evaluation.workers.worker import WorkerSetup
 from revar.strategies.strategy import find_strategy
 
 RESULTS = Path(__file__).with_name("results")
-WORKERS = (1, 2, 4, 8, 32, 128, 1000)
+WORKERS = (2, 4, 8, 32, 128, 1000)
 MEASURED = (1, 2, 4, 8)
 EPISODES = 100_000
 # Seconds of an episode; it takes between half and one and a half times as long.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import revar
-from revar import Dataset, Trajectory, VisitStatistics
+from revar import Dataset, VisitStatistics
 from revar.collection import Collection
 from revar.collection.batches import BatchRequest, Dispatcher, add_batch, pack
 from tests.collection.test_collection import same_data
@@ -31,14 +31,6 @@ def close(one: VisitStatistics, other: VisitStatistics) -> bool:
         np.allclose(getattr(left, name), getattr(right, name), rtol=1e-10, atol=1e-12)
         for name in ("reward_mean", "reward_squares", "outcome_reward_mean")
     )
-
-
-def test_statistics_computed_at_once_are_those_recorded_step_by_step(episodes: Dataset) -> None:
-    recorded = VisitStatistics(episodes.states_seen, 4)
-    recorded.record_many(episodes)
-    assert close(VisitStatistics.from_episodes(episodes, episodes.states_seen, 4), recorded)
-    far = Dataset.of([Trajectory.of([0, 0], [1, 1], [1e9 + 1, 1e9 + 2])])
-    assert VisitStatistics.from_episodes(far, 1, 2).reward_variance[0, 1] == pytest.approx(0.5)
 
 
 def test_added_batches_are_the_episodes_and_what_they_tell(episodes: Dataset) -> None:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from revar.collection.collection import Collection, Policy
+from revar.collection.collection import Collection, Policy, renumber
 from revar.collection.episode import EpisodeLog
 from revar.collection.plans import PlanInForce
 from revar.collection.states import States
 from revar.model.arrays import IntArray
 from revar.model.statistics import VisitStatistics
-from revar.model.trajectory import ENDED, Dataset
+from revar.model.trajectory import Dataset
 from revar.strategies.strategy import Plan
 
 
@@ -122,16 +122,10 @@ def pack(request: BatchRequest, episodes: Dataset, known: int, fault: str = "") 
     met = np.stack([episodes.states, episodes.successors], axis=1).ravel()
     new, place = np.unique(met[met >= known], return_index=True)
     new = new[np.argsort(place)]
-    numbers: IntArray = np.append(np.arange(1 + int(met.max(initial=0))), ENDED)
+    numbers: IntArray = np.arange(1 + int(met.max(initial=0)))
     numbers[new] = known + np.arange(new.size)
     keys = tuple(episodes.label_of(state) for state in new.tolist())
-    renumbered = replace(
-        episodes,
-        states=numbers[episodes.states],
-        successors=numbers[episodes.successors],
-        labels=None,
-    )
-    return Batch(request.number, request.first, known, keys, renumbered, fault)
+    return Batch(request.number, request.first, known, keys, renumber(episodes, numbers), fault)
 
 
 def add_batch(collection: Collection, batch: Batch, policy: Policy) -> None:
@@ -141,12 +135,6 @@ def add_batch(collection: Collection, batch: Batch, policy: Policy) -> None:
     """
     if len(batch.episodes) == 0:
         return
-    numbers = np.concatenate(
-        [np.arange(batch.known), collection.number_states(list(batch.keys)), [ENDED]]
-    )
-    episodes = replace(
-        batch.episodes,
-        states=numbers[batch.episodes.states],
-        successors=numbers[batch.episodes.successors],
-    )
-    collection.add(batch.first, episodes, policy)
+    new = collection.number_states(list(batch.keys))
+    numbers = np.concatenate([np.arange(batch.known), new])
+    collection.add(batch.first, renumber(batch.episodes, numbers), policy)

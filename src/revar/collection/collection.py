@@ -103,20 +103,7 @@ class Collection:
                 f"{self.actions} actions"
             )
         keys = [dataset.label_of(i) for i in range(dataset.states_seen)]
-        numbers = self.number_states(keys)
-        self.ask_policy(numbers[np.unique(dataset.states)], policy)
-        following = np.append(numbers, ENDED)[dataset.successors]  # -1 picks the last: ENDED
-        for first, end in zip(dataset.start[:-1], dataset.start[1:], strict=True):
-            part = slice(first, end)
-            self.statistics.record(
-                Trajectory(
-                    numbers[dataset.states[part]],
-                    dataset.actions[part],
-                    dataset.rewards[part],
-                    following[part],
-                    dataset.propensities[part],
-                )
-            )
+        self._learn(renumber(dataset, self.number_states(keys)), policy)
         self.prior_episodes += len(dataset)
         self.plan_in_force = None
 
@@ -125,8 +112,7 @@ class Collection:
 
         They are number `first` and those that follow; states bear this collection's numbers.
         """
-        self.ask_policy(np.unique(episodes.states), policy)
-        self.statistics.add(VisitStatistics.from_episodes(episodes, len(self.states), self.actions))
+        self._learn(episodes, policy)
         self._count(len(episodes))
         if self.log is not None:
             self.log.add_many(first, episodes)
@@ -135,10 +121,11 @@ class Collection:
         """The numbers of these states; those that were never met get the next ones."""
         return np.array([self.states.number(key) for key in keys], dtype=np.int64)
 
-    def ask_policy(self, numbers: IntArray, policy: Policy) -> None:
-        """Ask the target policy about these states."""
-        for number in numbers.tolist():
+    def _learn(self, episodes: Dataset, policy: Policy) -> None:
+        """Ask the target policy about the states of episodes, and record their steps."""
+        for number in np.unique(episodes.states).tolist():
             self.states.set_row(number, policy(self.states[number]))
+        self.statistics.record_many(episodes)
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -220,6 +207,12 @@ class Collection:
 
     def _task(self, policy: FloatArray) -> Task:
         return Task(policy, self.horizon, self.discount, episodes=self._episodes_in_all)
+
+
+def renumber(episodes: Dataset, numbers: IntArray) -> Dataset:
+    """The episodes with state i as `numbers[i]`, without labels."""
+    following = np.append(numbers, ENDED)[episodes.successors]  # -1 picks the last: ENDED
+    return replace(episodes, states=numbers[episodes.states], successors=following, labels=None)
 
 
 def new_seed() -> int:

@@ -38,8 +38,8 @@ class PlanInForce:
         self.episodes = 0
         # By table and state, where shares are followed step by step.
         self.taken: dict[tuple[int, int], IntArray] = {}  # [1, 1, A]
-        self._last_table = plan.scores.shape[0] - 1
         self.counts_taken = plan.selection is Selection.FOLLOW
+        self._last_table = plan.scores.shape[0] - 1
         self._selection = int(plan.selection)  # numba types a number faster than an enum
         self._scores: dict[tuple[int, int], FloatArray] = {}  # [1, 1, A], checked
 
@@ -81,7 +81,7 @@ class PlanInForce:
         )
 
     def take(self, step: int, state: int, action: int) -> None:
-        """Count an action taken at that step and state; only a plan that follows shares asks."""
+        """Count an action taken at that step and state, where shares are followed step by step."""
         if not self.counts_taken:
             return
         place = (step if step < self._last_table else self._last_table, state)
@@ -162,6 +162,8 @@ class Planner:
             read is statistics
             and recorded == statistics.recorded
             and (before.horizon, before.discount) == (task.horizon, task.discount)
-            and (before.episodes, before.model) == (task.episodes, task.model)
+            and before.episodes == task.episodes
+            and before.model is task.model
+            and before.initial is task.initial
             and np.array_equal(before.policy, task.policy)
         )

@@ -37,7 +37,6 @@ class CertaintyEquivalence(Estimator):
         if not isinstance(data, Dataset | VisitStatistics):
             raise InputError(f"data is {type(data).__name__}, not a Dataset or VisitStatistics")
         if isinstance(data, Dataset):
-            # Step by step, not `from_episodes`: equal to the last bit to what collection counts.
             statistics = VisitStatistics(task.states, task.actions)
             statistics.record_many(episodes_of(data, task, "certainty equivalence"))
             data = statistics

@@ -133,7 +133,7 @@ def reward_noise(
 
 
 class EpisodeCounter:
-    """Counts and reward moments of episodes, each taken once or as often as asked for."""
+    """Counts and reward moments of episodes, each taken as often as asked for."""
 
     def __init__(self, dataset: Dataset, states: int, actions: int) -> None:
         self._states, self._actions = states, actions
@@ -145,10 +145,8 @@ class EpisodeCounter:
             self._pair * (states + 1) + dataset.successors + 1, return_inverse=True
         )
 
-    def arrays(self, times: IntArray | None = None) -> dict[str, Any]:
+    def arrays(self, times: IntArray) -> dict[str, Any]:
         """The arrays of `VisitStatistics`, with episode k taken `times[k]` times."""
-        if times is None:
-            times = np.ones(self._first.size, dtype=np.int64)
         weight = times[self._episode].astype(np.float64)  # [step]
         visits, mean = self._average(self._pair, weight, self._states * self._actions)
         count, outcome_mean = self._average(self._slot, weight, self._outcome.size)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterable
+from itertools import pairwise
 from math import isfinite
 from typing import Any, TypeVar, cast
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray, Outcomes, RunStatistics, read_only
 from revar.model.mdp import TabularMDP
-from revar.model.moments import EpisodeCounter, Moments, merge_means, merge_moments, push_steps
+from revar.model.moments import Moments, merge_means, merge_moments, push_steps
 from revar.model.trajectory import ENDED, Dataset, Trajectory
 
 Number = TypeVar("Number", np.int64, np.float64)
@@ -65,11 +66,6 @@ class VisitStatistics:
         for pair, successor in zip(pairs.tolist(), mdp.outcomes.successor.tolist(), strict=True):
             statistics._slot(pair, ENDED if successor == mdp.states else successor)
         return statistics
-
-    @classmethod
-    def from_episodes(cls, dataset: Dataset, states: int, actions: int) -> "VisitStatistics":
-        """What the episodes tell, computed at once instead of step by step."""
-        return cls.from_arrays(EpisodeCounter(dataset, states, actions).arrays())
 
     @classmethod
     def from_visits(cls, visits: IntArray) -> "VisitStatistics":
@@ -212,19 +208,30 @@ class VisitStatistics:
                 f"{self.actions} actions"
             )
         self.start_episode(int(trajectory.states[0]), run=run)
-        for state, action, reward, successor in zip(
-            trajectory.states.tolist(),
-            trajectory.actions.tolist(),
-            trajectory.rewards.tolist(),
-            trajectory.successors.tolist(),
-            strict=True,
-        ):
-            self.record_step(state, action, reward, successor, run=run)
+        self._record_steps(trajectory, slice(None), run)
 
     def record_many(self, trajectories: Dataset | Iterable[Trajectory], *, run: int = 0) -> None:
         """Add episodes in their order."""
-        for trajectory in trajectories:
-            self.record(trajectory, run=run)
+        if not isinstance(trajectories, Dataset) or trajectories.actions.max(initial=-1) >= (
+            self.actions
+        ):
+            for trajectory in trajectories:
+                self.record(trajectory, run=run)
+            return
+        start = trajectories.start.tolist()
+        for first, end in pairwise(start):
+            self.start_episode(int(trajectories.states[first]), run=run)
+            self._record_steps(trajectories, slice(first, end), run)
+
+    def _record_steps(self, episodes: Dataset | Trajectory, part: slice, run: int) -> None:
+        for state, action, reward, successor in zip(
+            episodes.states[part].tolist(),
+            episodes.actions[part].tolist(),
+            episodes.rewards[part].tolist(),
+            episodes.successors[part].tolist(),
+            strict=True,
+        ):
+            self.record_step(state, action, reward, successor, run=run)
 
     def add(self, other: "VisitStatistics") -> None:
         """Merge `other` into this one; the time depends on `other` alone."""
