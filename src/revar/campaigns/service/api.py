@@ -241,7 +241,7 @@ async def campaign_data(request: Request) -> Response:
     takes=EmptyMessage,
     gives={200: StatusMessage},
 )
-async def close_campaign(request: Request, body: EmptyMessage) -> StatusMessage:  # noqa: ARG001
+async def close_campaign(request: Request, body: EmptyMessage) -> StatusMessage:  # noqa: ARG001 - checked to be empty
     """Close it, and say where it stands."""
     await _submit(request, Closed())
     return StatusMessage.of(await _campaigns(request).read(_name(request), Campaign.status))
@@ -263,7 +263,7 @@ async def show_episode(request: Request) -> EpisodeReply:
     takes=EmptyMessage,
     gives={200: EpisodeReply},
 )
-async def finish(request: Request, body: EmptyMessage) -> Reply:  # noqa: ARG001
+async def finish(request: Request, body: EmptyMessage) -> Reply:  # noqa: ARG001 - checked to be empty
     """Nothing more will come of it."""
     return await _submit(request, Finished(_episode(request)))
 
@@ -275,7 +275,7 @@ async def finish(request: Request, body: EmptyMessage) -> Reply:  # noqa: ARG001
     takes=EmptyMessage,
     gives={200: EpisodeReply},
 )
-async def abandon(request: Request, body: EmptyMessage) -> Reply:  # noqa: ARG001
+async def abandon(request: Request, body: EmptyMessage) -> Reply:  # noqa: ARG001 - checked to be empty
     """Its complete steps count."""
     return await _submit(request, Released(_episode(request), "abandoned"))
 
