@@ -1,13 +1,14 @@
-"""Task: the question asked of collected data. Checks of target policies and behaviors."""
+"""Task: what is asked of collected data. Checks of target policies and behaviors."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.mdp import TabularMDP, check_initial
+from revar.model.question import Question
 from revar.model.structure import reachable_layers
 from revar.model.validation import (
     SUM_TOLERANCE,
@@ -22,11 +23,11 @@ from revar.model.validation import (
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Evaluate `policy` over episodes of `horizon` steps.
+    """Answer `question` over episodes of `horizon` steps; by default, what is `policy` worth?
 
-    `initial` is None where the first state's distribution has to be estimated too; `episodes` is
-    the budget, None where there is none; `model` is the truth, handed only to strategies and
-    estimators that say they know it.
+    Of several target policies, `policy` is the mean. `initial` is None where the first state's
+    distribution has to be estimated too; `episodes` is the budget, None where there is none;
+    `model` is the truth, handed only to strategies and estimators that say they know it.
     """
 
     policy: FloatArray  # [S, A]
@@ -35,45 +36,64 @@ class Task:
     initial: FloatArray | None = None  # [S]
     episodes: int | None = None
     model: TabularMDP | None = None
+    question: Question = cast(Question, None)  # noqa: RUF009 - if not given: what is `policy` worth?
 
     def __post_init__(self) -> None:
-        policy = as_floats(self.policy, "policy")
-        if policy.ndim != 2:
-            raise InputError(f"policy has shape {policy.shape}; it must be [states, actions]")
-        policy = check_probabilities(policy, "policy", *policy.shape)
-        above = policy.sum(axis=1) > 1.0 + SUM_TOLERANCE
-        if above.any():
-            state = int(np.argmax(above))
-            total = policy[state].sum()
-            raise InputError(f"policy of state {state} sums to {total:.12g}; it must sum to 1")
+        question = self._checked_question()
         checked: dict[str, Any] = {
-            "policy": policy,
+            "question": question,
+            "policy": question.policy,
             "horizon": check_horizon(self.horizon),
             "discount": check_discount(self.discount),
         }
         if self.initial is not None:
             checked["initial"] = check_initial(self.initial)
-            if checked["initial"].shape != policy.shape[:1]:
+            if checked["initial"].shape != checked["policy"].shape[:1]:
                 raise InputError(
                     f"initial has {checked['initial'].size} states; the policy covers "
-                    f"{policy.shape[0]}"
+                    f"{len(checked['policy'])}"
                 )
         if self.episodes is not None:
             checked["episodes"] = check_episodes(self.episodes)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
+    def _checked_question(self) -> Question:
+        question = cast(Question | None, self.question)
+        if question is None:
+            policy = as_floats(self.policy, "policy")
+            if policy.ndim != 2:
+                raise InputError(f"policy has shape {policy.shape}; it must be [states, actions]")
+            question = Question.of_value(policy)
+        elif not np.array_equal(self.policy, question.policy):
+            raise InputError("the policy of a task is not the mean of its question's policies")
+        for name, policy in named_policies(question):
+            check_probabilities(policy, name, *policy.shape)
+            above = policy.sum(axis=1) > 1.0 + SUM_TOLERANCE
+            if above.any():
+                state = int(np.argmax(above))
+                total = policy[state].sum()
+                raise InputError(f"{name} of state {state} sums to {total:.12g}; it must sum to 1")
+        return question
+
     @classmethod
-    def of(cls, mdp: TabularMDP, policy: object, *, episodes: int | None = None) -> "Task":
-        """The task of evaluating `policy` on `mdp`, with the model known."""
+    def of(cls, mdp: TabularMDP, asked: Any, *, episodes: int | None = None) -> "Task":
+        """The task of answering a question on `mdp`, or of evaluating a policy; with the model."""
+        question = check_question(mdp, asked)
         return cls(
-            policy=check_policy(mdp, policy),
+            policy=question.policy,
             horizon=mdp.horizon,
             discount=mdp.discount,
             initial=mdp.arrays.initial,
             episodes=episodes,
             model=mdp,
+            question=question,
         )
+
+    @property
+    def policies(self) -> FloatArray:
+        """All target policies, [J, S, A]."""
+        return self.question.policies
 
     def without_model(self) -> "Task":
         """The same question for those who may not know the truth."""
@@ -96,11 +116,28 @@ class Task:
         return self.model
 
 
-def check_policy(mdp: TabularMDP, policy: Any) -> FloatArray:
+def check_question(mdp: TabularMDP, asked: Any) -> Question:
+    """The question, its policies checked against the model; of a policy, that of its value."""
+    if not isinstance(asked, Question):
+        return Question.of_value(check_policy(mdp, asked))
+    checked = [check_policy(mdp, policy, name) for name, policy in named_policies(asked)]
+    return Question.about(np.stack(checked), asked.combinations)
+
+
+def named_policies(question: Question) -> list[tuple[str, FloatArray]]:
+    """The policies, and what messages call them."""
+    single = len(question.policies) == 1
+    return [
+        ("policy" if single else f"policy {number}", policy)
+        for number, policy in enumerate(question.policies)
+    ]
+
+
+def check_policy(mdp: TabularMDP, policy: Any, name: str = "policy") -> FloatArray:
     """The policy as an array [S, A] whose rows sum to 1 wherever the policy itself can lead."""
-    table = check_probabilities(policy, "policy", mdp.states, mdp.actions)
+    table = check_probabilities(policy, name, mdp.states, mdp.actions)
     layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, table > 0, mdp.horizon)
-    check_sums(table, "policy", np.unique(layers.states))
+    check_sums(table, name, np.unique(layers.states))
     return table
 
 
