@@ -158,33 +158,57 @@ def pair_costs(
     known_transitions: bool,
 ) -> FloatArray:
     """C(s,a) = Var[W R + g(S') | s,a], or W^2 Var[R | s,a] where the transitions are known."""
-    row_start, _, probability = outcomes
-    states, actions = weight.shape
-    costs = np.zeros((states, actions))
-    for s in range(states):
-        for a in range(actions):
-            w = weight[s, a]
-            if w == 0.0:
-                continue
-            cost = w * w * reward_variance[s, a]
-            if not known_transitions:
-                p = s * actions + a
-                first, last = row_start[p], row_start[p + 1]
-                mean_gain = 0.0
-                mean_reward = 0.0
-                for o in range(first, last):
-                    mean_gain += probability[o] * gain[o]
-                    mean_reward += probability[o] * outcome_reward_mean[o]
-                spread = 0.0
-                covariance = 0.0
-                for o in range(first, last):
-                    centred = gain[o] - mean_gain
-                    spread += probability[o] * centred * centred
-                    # Both centred: a large mean would multiply what rounding leaves of the other.
-                    covariance += probability[o] * centred * (outcome_reward_mean[o] - mean_reward)
-                cost = max(0.0, cost + 2.0 * w * covariance + spread)
-            costs[s, a] = cost
+    costs = np.zeros(weight.shape)
+    for s in range(weight.shape[0]):
+        for a in range(weight.shape[1]):
+            cost = pair_covariance(
+                *(outcomes, weight, gain, weight, gain, reward_variance),
+                *(outcome_reward_mean, known_transitions, s, a),
+            )
+            costs[s, a] = max(0.0, cost)
     return costs
+
+
+@compiled_in_place
+def pair_covariance(
+    outcomes: Outcomes,
+    weight: FloatArray,
+    gain: FloatArray,
+    other_weight: FloatArray,
+    other_gain: FloatArray,
+    reward_variance: FloatArray,
+    outcome_reward_mean: FloatArray,
+    known_transitions: bool,
+    state: int,
+    action: int,
+) -> float:
+    """Cov[W R + g(S'), W' R + g'(S') | s,a]: what a visit is worth to two values at once."""
+    row_start, _, probability = outcomes
+    w, other_w = weight[state, action], other_weight[state, action]
+    covariance = w * other_w * reward_variance[state, action]
+    if known_transitions:
+        return float(covariance)
+    pair = state * weight.shape[1] + action
+    first, last = row_start[pair], row_start[pair + 1]
+    mean_gain = 0.0
+    mean_other = 0.0
+    mean_reward = 0.0
+    for o in range(first, last):
+        mean_gain += probability[o] * gain[o]
+        mean_other += probability[o] * other_gain[o]
+        mean_reward += probability[o] * outcome_reward_mean[o]
+    spread = 0.0
+    with_reward = 0.0
+    other_with_reward = 0.0
+    for o in range(first, last):
+        centred = gain[o] - mean_gain
+        other = other_gain[o] - mean_other
+        # All centred: a large mean would multiply what rounding leaves of the others.
+        reward = outcome_reward_mean[o] - mean_reward
+        spread += probability[o] * centred * other
+        with_reward += probability[o] * centred * reward
+        other_with_reward += probability[o] * other * reward
+    return float(covariance + (other_w * with_reward + w * other_with_reward) + spread)
 
 
 @compiled
