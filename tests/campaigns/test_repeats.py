@@ -155,7 +155,7 @@ def test_two_processes_that_tell_different_policies(campaign: Campaign) -> None:
     assert len(events) == 1  # not yet appended
     mine.act("s", [0.5, 0.5])
     assert yours.act("s", [0.5, 0.5]) in (0, 1)
-    assert other.read(lambda state, _: state.collection.states.policy.tolist()) == [[0.5, 0.5]]
+    assert other.read(lambda state, _: state.collection.states.policies.tolist()) == [[[0.5, 0.5]]]
 
 
 @pytest.mark.parametrize("reward", [float("nan"), float("inf"), 1e300])

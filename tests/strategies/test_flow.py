@@ -382,7 +382,7 @@ def test_costs_keep_the_covariance_of_reward_and_successor() -> None:
     statistics = collected(problem, 3000)
     task = Task.of(problem.mdp, problem.policy, episodes=4000).without_model()
     observed = statistics.run_statistics(task.states)
-    arrays = TaskArrays.of(task, observed, 4000)
+    arrays = TaskArrays.observed(task, observed, 4000)
     reachable = arrays.policy > 0
     layers = Layers(*expand(observed.outcomes, arrays.initial, reachable, arrays.horizon))
     plain = DEFAULT_TUNING._replace(bonus=0.0, novelty=0.0, likeness=0.0)

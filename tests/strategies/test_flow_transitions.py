@@ -210,7 +210,7 @@ class Planned:
             self.task.horizon,
         )
         costs = estimate_costs(
-            TaskArrays.of(self.task, self.observed, 2 * self.episodes),
+            TaskArrays.observed(self.task, self.observed, 2 * self.episodes),
             reachable_layers(known, self.lake.mdp.initial, policy > 0, self.task.horizon),
             self.observed,
             False,

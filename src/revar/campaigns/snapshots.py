@@ -13,7 +13,7 @@ from revar.collection import saving
 
 # To be raised whenever the rules or the records below change. Snapshots below 3 may hold
 # plans that nobody but their writer had.
-FORMAT = 4
+FORMAT = 5
 LEAST_EVENTS = 10_000  # between two snapshots
 SHARE = 0.05  # and this share of the log, so that all snapshots together stay small
 
@@ -119,7 +119,7 @@ def _restore_collection(state: CampaignState, record: SavedState) -> None:
         state.records[row.id] = episode
     state.leases = {episode_id: state.records[episode_id] for episode_id in record.leases}
     if state.definition.policy is None:  # the rows that came with acts
-        states, policy = state.collection.states, state.collection.states.policy
+        states, policy = state.collection.states, state.collection.states.policies[0]
         for number in sorted(states.with_rows):
             key = states[number]
             assert isinstance(key, bytes)

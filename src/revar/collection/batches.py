@@ -100,7 +100,7 @@ def prepare(collection: Collection, shared: SharedPlan, request: BatchRequest) -
     """Make a worker's collection ready for a request, whatever it has played before."""
     states = collection.states
     if states.keys[: len(shared.keys)] != shared.keys:
-        states = collection.states = States(collection.actions, shared.keys)
+        states = collection.states = States(collection.actions, states.names, shared.keys)
     states.forget_after(len(shared.keys))
     for key in request.keys:
         states.number(key)

@@ -11,8 +11,9 @@ from revar.collection.plans import PlanInForce, Planner
 from revar.collection.states import States
 from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
-from revar.estimators.estimator import Estimate
+from revar.estimators.estimator import Estimate, JointEstimate
 from revar.model.arrays import FloatArray, IntArray
+from revar.model.question import Combinations, Question, combinations_of
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset, Trajectory
@@ -25,7 +26,8 @@ from revar.model.validation import (
 )
 from revar.strategies.strategy import Plan, Strategy, find_strategy
 
-Policy = Callable[[Any], Any]  # from a state's key to the target policy's probabilities in it
+# From a state's key to the target policy's probabilities in it, or to those of each of several.
+Policy = Callable[[Any], Any]
 
 
 class Collection:
@@ -36,6 +38,9 @@ class Collection:
     without data. Episode `number` draws from its own stream, child `number` of SeedSequence(seed),
     and plans are made from statistics alone: replaying stored episodes gives the collection that
     played them.
+
+    Of several target policies, which have `names`, every state is told a row of each, and
+    `combinations` says what is asked of their values.
     """
 
     def __init__(
@@ -48,6 +53,8 @@ class Collection:
         episodes: int | None = None,
         seed: int | None = None,
         keep_episodes: bool = True,
+        names: tuple[str, ...] = ("",),
+        combinations: Combinations | None = None,
     ) -> None:
         self.strategy = find_strategy(strategy)
         if self.strategy.needs_model:
@@ -61,7 +68,8 @@ class Collection:
         self.budget = None if episodes is None else check_episodes(episodes)
         # Without a seed one is drawn, and kept, so that the collection can be resumed.
         self.seed = new_seed() if seed is None else check_whole(seed, "seed")
-        self.states = States(self.actions)
+        self.states = States(self.actions, names)
+        self.combinations = combinations or combinations_of("values", len(names))
         self.statistics = VisitStatistics(0, self.actions)
         self.finished = 0  # episodes finished here
         self.prior_episodes = 0
@@ -132,7 +140,7 @@ class Collection:
     @property
     def task(self) -> Task:
         """The question over the states met so far; prior episodes add to the budget."""
-        return self._task(self.states.policy)
+        return self._task(self.states.policies)
 
     @property
     def plan(self) -> Plan | None:
@@ -155,25 +163,30 @@ class Collection:
         estimate = CertaintyEquivalence().estimate(self.task, self.statistics)
         return replace(estimate, confidence=confidence)
 
+    def joint_estimate(self, confidence: float = 0.95) -> JointEstimate:
+        """The values of all target policies, likewise."""
+        estimate = CertaintyEquivalence().joint_estimate(self.task, self.statistics)
+        return replace(estimate, confidence=confidence)
+
     # -- plans -----------------------------------------------------------------------------
 
     def plan_due(self, state: int | None = None, row: FloatArray | None = None) -> PlanInForce:
         """The plan that an episode would follow from now on. Nothing changes.
 
-        With a `row` [1, A], as if it had been told of `state`, or of a state met for the first
+        With a `row` [J, A], as if it had been told of `state`, or of a state met for the first
         time.
         """
         if self.plan_in_force is not None and not self.plan_in_force.expired:
             return self.plan_in_force
-        policy = self.states.policy_with(state, row)
+        policies = self.states.policies_with(state, row)
         covered = self.states.with_rows
         if row is not None:
             covered |= {len(self.states) if state is None else state}
-        if len(policy) > 0:
-            return self._planner.plan(self._task(policy), self.statistics, covered)
+        if policies.shape[1] > 0:
+            return self._planner.plan(self._task(policies), self.statistics, covered)
         # A plan for no state yet, of the kind that the strategy makes for a single one.
-        row = np.full((1, self.actions), 1.0 / self.actions)
-        alone = self._planner.plan(self._task(row), VisitStatistics(1, self.actions))
+        equal = np.full((len(self.states.names), 1, self.actions), 1.0 / self.actions)
+        alone = self._planner.plan(self._task(equal), VisitStatistics(1, self.actions))
         plan = replace(alone.plan, scores=alone.plan.scores[:, :0])
         return PlanInForce(plan, self.strategy.id, covered)
 
@@ -185,10 +198,8 @@ class Collection:
         return plan
 
     def scores_without_data(self, row: FloatArray) -> FloatArray:
-        """Scores for a state that a plan does not cover, [1 or L, 1, A]."""
-        return self._planner.scores_without_data(
-            row, self.horizon, self.discount, self._episodes_in_all
-        )
+        """Scores for a state with rows [J, A] that a plan does not cover, [1 or L, 1, A]."""
+        return self._planner.scores_without_data(self._task(row[:, None]))
 
     def keep(self, episode: Episode) -> None:
         """Count a finished episode, and keep its steps."""
@@ -205,8 +216,15 @@ class Collection:
     def _episodes_in_all(self) -> int | None:
         return None if self.budget is None else self.budget + self.prior_episodes
 
-    def _task(self, policy: FloatArray) -> Task:
-        return Task(policy, self.horizon, self.discount, episodes=self._episodes_in_all)
+    def _task(self, policies: FloatArray) -> Task:
+        question = Question.about(policies, self.combinations)
+        return Task(
+            question.policy,
+            self.horizon,
+            self.discount,
+            episodes=self._episodes_in_all,
+            question=question,
+        )
 
 
 def renumber(episodes: Dataset, numbers: IntArray) -> Dataset:

@@ -49,11 +49,12 @@ class Episode:
     def act(self, state: Hashable, probabilities: Any) -> tuple[int, float]:
         """Take the action that the plan asks for; its propensity is NaN if it was not sampled.
 
-        `probabilities` [A] are the target policy's in that state.
+        `probabilities` [A] are the target policy's in that state; of several policies, [J, A].
         """
         number, row, plan = self._enter(state, probabilities)
         collection = self._collection
         action, propensity = plan.choose_action(
+            self.number,
             len(self.rewards),
             number,
             row,
@@ -76,6 +77,7 @@ class Episode:
         place = len(collection.states) if number is None else number
         stream = _Peek(self.rng)
         action, propensity = plan.choose_action(
+            self.number,
             len(self.rewards),
             place,
             row,
@@ -170,7 +172,7 @@ class Episode:
 
     def _take(self, state: int, plan: PlanInForce, action: int, propensity: float) -> None:
         if plan.counts_taken:
-            plan.take(len(self.rewards), state, action)
+            plan.take(self.number, len(self.rewards), state, action)
         self.state, self.plan = state, plan
         self.action, self.propensity = action, propensity
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from revar.compilation import plain_function
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.statistics import VisitStatistics
@@ -16,7 +17,9 @@ from revar.model.task import Task
 from revar.model.validation import SUM_TOLERANCE
 from revar.strategies.selection import DRAWN, Selection, UniformDraws, choose
 from revar.strategies.strategy import Plan, Strategy, make_plan
+from revar.strategies.strategy import table_of as compiled_table_of
 
+table_of = plain_function(compiled_table_of)  # quicker to call than the compiled one
 NOTHING_TAKEN: IntArray = np.zeros((0, 0, 0), dtype=np.int64)
 
 
@@ -39,9 +42,10 @@ class PlanInForce:
         # By table and state, where shares are followed step by step.
         self.taken: dict[tuple[int, int], IntArray] = {}  # [1, 1, A]
         self.counts_taken = plan.selection is Selection.FOLLOW
-        self._last_table = plan.scores.shape[0] - 1
+        self._tables = plan.scores.shape[0]
         self._selection = int(plan.selection)  # numba types a number faster than an enum
-        self._scores: dict[tuple[int, int], FloatArray] = {}  # [1, 1, A], checked
+        # By table and state: checked scores [1, 1, A], and the mean of the target policies [1, A].
+        self._rows: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = {}
 
     @property
     def expired(self) -> bool:
@@ -50,27 +54,29 @@ class PlanInForce:
 
     def choose_action(
         self,
+        episode: int,
         step: int,
         state: int,
-        policy: FloatArray,
+        policies: FloatArray,
         visits: IntArray,
         rng: UniformDraws,
         without_data: Callable[[FloatArray], FloatArray] | None = None,
         *,
         remember: bool = True,
     ) -> tuple[int, float]:
-        """The action at that step and state, and its propensity (NaN if it was not sampled).
+        """The action at that step of an episode, and its propensity (NaN if it was not sampled).
 
-        `policy` [1, A] and `visits` [1, A] are the state's rows. `without_data` gives the scores
+        `policies` [J, A] and `visits` [1, A] are the state's rows. `without_data` gives the scores
         [1 or L, 1, A] of a state that the plan does not cover. `remember` False is for a state or
         a row that may yet turn out to be another.
         """
-        place = (step if step < self._last_table else self._last_table, state)
-        scores = self._scores.get(place) if remember else None
-        if scores is None:
-            scores = self._scores_at(*place, policy, without_data)
+        place = table_of(step, episode, self._tables, self.plan.alternates), state
+        rows = self._rows.get(place) if remember else None
+        if rows is None:
+            rows = self._rows_at(*place, policies, without_data)
             if remember:
-                self._scores[place] = scores
+                self._rows[place] = rows
+        scores, policy = rows
         taken = NOTHING_TAKEN
         if self.counts_taken:
             taken = self.taken.get(place, NOTHING_TAKEN)
@@ -80,29 +86,29 @@ class PlanInForce:
             self._selection, self.plan.visits_first, scores, 0, 0, policy, visits, taken, rng
         )
 
-    def take(self, step: int, state: int, action: int) -> None:
+    def take(self, episode: int, step: int, state: int, action: int) -> None:
         """Count an action taken at that step and state, where shares are followed step by step."""
         if not self.counts_taken:
             return
-        place = (step if step < self._last_table else self._last_table, state)
+        place = table_of(step, episode, self._tables, self.plan.alternates), state
         taken = self.taken.get(place)
         if taken is None:
             taken = np.zeros((1, 1, self.plan.scores.shape[2]), dtype=np.int64)
             self.taken[place] = taken
         taken[0, 0, action] += 1
 
-    def _scores_at(
+    def _rows_at(
         self,
         table: int,
         state: int,
-        policy: FloatArray,
+        policies: FloatArray,
         without_data: Callable[[FloatArray], FloatArray] | None,
-    ) -> FloatArray:
-        """A state's scores, checked, [1, 1, A]."""
+    ) -> tuple[FloatArray, FloatArray]:
+        """A state's scores, checked, [1, 1, A]; and the mean of the target policies, [1, A]."""
         if without_data is None or self.covered is None or state in self.covered:
             scores = self.plan.scores[table : table + 1, state : state + 1]
         else:
-            known = without_data(policy)
+            known = without_data(policies)
             table = min(table, len(known) - 1)
             scores = known[table : table + 1]
         if self.plan.selection in DRAWN:
@@ -112,9 +118,9 @@ class PlanInForce:
                     f"strategy {self.strategy_id!r} gives the actions of state {state} "
                     f"probabilities that sum to {total:.12g}; they must sum to 1"
                 )
-        elif not policy.any():
+        elif not policies.any():
             raise InputError(f"the target policy takes no action in state {state}")
-        return scores
+        return scores, policies if len(policies) == 1 else policies.mean(axis=0, keepdims=True)
 
 
 class Planner:
@@ -135,22 +141,16 @@ class Planner:
             self._latest = task, statistics, statistics.recorded, plan
         return PlanInForce(self._latest[3], self.strategy.id, covered)
 
-    def scores_without_data(
-        self, row: FloatArray, horizon: int, discount: float, episodes: int | None
-    ) -> FloatArray:
-        """What the strategy plans for a single state of which nothing is known, [1 or L, 1, A].
-
-        `row` [1, A] is the target policy in that state.
-        """
-        key = row.tobytes(), horizon, discount, episodes
+    def scores_without_data(self, task: Task) -> FloatArray:
+        """What the strategy plans for a task of a single state without data, [1 or L, 1, A]."""
+        key = task.policies.tobytes(), task.horizon, task.discount, task.episodes
         scores = self._without_data.get(key)
         if scores is None:
-            task = Task(row, horizon, discount, episodes=episodes)
             plan = make_plan(self.strategy, task, VisitStatistics(1, task.actions))
             scores = plan.scores
             if plan.selection in DRAWN:
                 total = scores.sum(axis=2, keepdims=True)
-                scores = np.where(total > 0, scores / np.where(total > 0, total, 1.0), row)
+                scores = np.where(total > 0, scores / np.where(total > 0, total, 1.0), task.policy)
             self._without_data[key] = scores
         return scores
 
@@ -165,5 +165,5 @@ class Planner:
             and before.episodes == task.episodes
             and before.model is task.model
             and before.initial is task.initial
-            and np.array_equal(before.policy, task.policy)
+            and np.array_equal(before.policies, task.policies)
         )

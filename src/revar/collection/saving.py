@@ -53,6 +53,7 @@ class SavedPlan(msgspec.Struct, frozen=True):
     selection: int
     lasts: int | None
     visits_first: int
+    alternates: bool
     covered: list[int] | None
     episodes: int
     taken: list[tuple[int, int, list[int]]]
@@ -81,7 +82,7 @@ class SavedCollection(msgspec.Struct, frozen=True):
     """All that a collection knows, but for its finished episodes."""
 
     keys: list[Any]
-    policy: PackedArray
+    policies: PackedArray
     told: list[int]
     statistics: dict[str, PackedArray]
     budget: int | None
@@ -107,7 +108,7 @@ def save(collection: Collection, episodes: list[Episode]) -> SavedCollection:
     records = [_save_episode(episode, place(episode.plan)) for episode in episodes]
     return SavedCollection(
         keys=list(collection.states.keys),
-        policy=PackedArray.of(collection.states.policy),
+        policies=PackedArray.of(collection.states.policies),
         told=sorted(collection.states.with_rows),
         statistics={k: PackedArray.of(v) for k, v in collection.statistics.arrays().items()},
         budget=collection.budget,
@@ -121,11 +122,12 @@ def save(collection: Collection, episodes: list[Episode]) -> SavedCollection:
 
 def restore(collection: Collection, record: SavedCollection) -> list[Episode]:
     """Bring an empty collection of the same kind to where the saved one was; its open episodes."""
-    policy = record.policy.array()
+    policies = record.policies.array()
     for key in record.keys:
         collection.states.number(key)
     for number in record.told:
-        collection.states.set_row(number, tuple(policy[number].tolist()))
+        rows = policies[:, number].tolist()
+        collection.states.set_row(number, rows[0] if len(rows) == 1 else rows)
     collection.statistics = VisitStatistics.from_arrays(
         {name: packed.array() for name, packed in record.statistics.items()}
     )
@@ -144,6 +146,7 @@ def _save_plan(in_force: PlanInForce) -> SavedPlan:
         selection=int(plan.selection),
         lasts=plan.lasts,
         visits_first=plan.visits_first,
+        alternates=plan.alternates,
         covered=None if in_force.covered is None else sorted(in_force.covered),
         episodes=in_force.episodes,
         taken=[
@@ -155,7 +158,11 @@ def _save_plan(in_force: PlanInForce) -> SavedPlan:
 
 def _restore_plan(record: SavedPlan, strategy_id: str) -> PlanInForce:
     plan = Plan(
-        record.scores.array(), Selection(record.selection), record.lasts, record.visits_first
+        record.scores.array(),
+        Selection(record.selection),
+        record.lasts,
+        record.visits_first,
+        record.alternates,
     )
     covered = None if record.covered is None else frozenset(record.covered)
     in_force = PlanInForce(plan, strategy_id, covered)

@@ -1,4 +1,4 @@
-"""The states met so far, numbered in the order they appeared in, with the target policy's rows."""
+"""The states met so far, numbered in the order they appeared in, with the target policies' rows."""
 
 from collections.abc import Hashable, Iterable
 from typing import Any
@@ -11,19 +11,22 @@ from revar.model.validation import SUM_TOLERANCE, as_floats
 
 
 class States:
-    """Key <-> number, and what the target policy does in each state.
+    """Key <-> number, and what the target policy, or each of several, does in each state.
 
     A state may be met (as a successor) before the target policy is asked about it. Until then its
-    row in `policy` holds equal probabilities: no action has been tried there, so that every row
+    row in `policies` holds equal probabilities: no action has been tried there, so that every row
     gives the same estimate.
     """
 
-    def __init__(self, actions: int, keys: Iterable[Hashable] = ()) -> None:
+    def __init__(
+        self, actions: int, names: tuple[str, ...] = ("",), keys: Iterable[Hashable] = ()
+    ) -> None:
         self.actions = actions
+        self.names = names  # of the target policies, where there are several
         self._numbers: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
-        self._rows: list[FloatArray | None] = []  # [1, A]; None until it is set
-        self._given: list[Any] = []  # the object that each row was made of
+        self._rows: list[FloatArray | None] = []  # [J, A]; None until they are set
+        self._given: list[Any] = []  # the object that they were made of
         for key in keys:
             self.number(key)
 
@@ -42,13 +45,13 @@ class States:
         return tuple(self._keys)
 
     @property
-    def policy(self) -> FloatArray:
-        """The target policy over the states met so far, [S, A]."""
-        return self.policy_with(None, None)
+    def policies(self) -> FloatArray:
+        """The target policies over the states met so far, [J, S, A]."""
+        return self.policies_with(None, None)
 
     @property
     def with_rows(self) -> frozenset[int]:
-        """The states in which the target policy's row is known."""
+        """The states in which the target policies' rows are known."""
         return frozenset(number for number, row in enumerate(self._rows) if row is not None)
 
     def find(self, key: Hashable) -> int | None:
@@ -89,7 +92,7 @@ class States:
         return number, row
 
     def set_row(self, number: int, probabilities: Any) -> FloatArray:
-        """Set the target policy's row of a state; it is checked, and must not change."""
+        """Set the target policies' rows of a state, [J, A]; checked, they must not change."""
         row = self._rows[number]
         if row is not None and self._given[number] is probabilities:
             return row
@@ -99,40 +102,60 @@ class States:
         return row
 
     def check(self, key: Hashable, number: int | None, probabilities: Any) -> FloatArray:
-        """The row that `set_row` would set, [1, A]; nothing is remembered."""
-        name = f"the target policy in state {key!r}"
+        """The rows that `set_row` would set, [J, A]; nothing is remembered."""
+        given = [probabilities]
+        if len(self.names) > 1:
+            given = list(probabilities) if isinstance(probabilities, Iterable) else []
+            if len(given) != len(self.names):
+                raise InputError(
+                    f"state {key!r} needs a row of probabilities for each of the "
+                    f"{len(self.names)} target policies {', '.join(self.names)}"
+                )
+        rows = np.stack(
+            [self._check_row(key, *named) for named in zip(self.names, given, strict=True)]
+        )
+        before = None if number is None else self._rows[number]
+        if before is None:
+            return rows
+        for name, old, new in zip(self.names, before, rows, strict=True):
+            if np.abs(new - old).max() > SUM_TOLERANCE:
+                raise InputError(
+                    f"{_policy(name)} gave state {key!r} the probabilities {old.tolist()} before, "
+                    f"and {new.tolist()} now"
+                )
+        return before
+
+    def _check_row(self, key: Hashable, policy: str, probabilities: Any) -> FloatArray:
+        name = f"{_policy(policy)} in state {key!r}"
         row = np.atleast_1d(as_floats(probabilities, f"what {name} gives"))
         if row.shape != (self.actions,):
             raise InputError(
                 f"{name} gives probabilities of shape {np.shape(probabilities)}; there are "
                 f"{self.actions} actions"
             )
-        row = np.array(check_row(row, name)).reshape(1, -1)
-        before = None if number is None else self._rows[number]
-        if before is None:
-            return row
-        if np.abs(row - before).max() > SUM_TOLERANCE:
-            raise InputError(
-                f"the target policy gave state {key!r} the probabilities "
-                f"{before[0].tolist()} before, and {row[0].tolist()} now"
-            )
-        return before
+        return check_row(row, name)
 
-    def policy_with(self, number: int | None, row: FloatArray | None) -> FloatArray:
-        """The policy, as if `row` were set for state `number`, or for the next one, [S, A]."""
+    def policies_with(self, number: int | None, row: FloatArray | None) -> FloatArray:
+        """The policies, as if `row` [J, A] were set for state `number`, or for the next one."""
         rows = list(self._rows)
         if row is not None:
             place = len(rows) if number is None else number
             rows[place : place + 1] = [row]
-        equal = np.full((1, self.actions), 1.0 / self.actions)
+        shape = (len(self.names), self.actions)
+        equal = np.full(shape, 1.0 / self.actions)
         known = [equal if told is None else told for told in rows]
-        return np.concatenate(known) if known else np.zeros((0, self.actions))
+        return np.stack(known, axis=1) if known else np.zeros((shape[0], 0, shape[1]))
 
     def forget_after(self, count: int) -> None:
         """Keep the first `count` states alone."""
         for key in self._keys[count:]:
             del self._numbers[key]
         del self._keys[count:], self._rows[count:], self._given[count:]
+
+
+def _policy(name: str) -> str:
+    """What messages call a target policy."""
+    return f"target policy {name!r}" if name else "the target policy"
 
 
 def check_row(row: Any, name: str) -> FloatArray:

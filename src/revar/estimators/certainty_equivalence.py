@@ -1,21 +1,27 @@
 """Certainty equivalence: the value recursion with estimated rewards and transitions (Y_n)."""
 
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf
 from typing import ClassVar
 
 import numpy as np
 
 from revar.compilation import compiled
 from revar.errors import InputError
-from revar.estimators.estimator import Estimate, Estimator, episodes_of, estimators
+from revar.estimators.estimator import (
+    Estimate,
+    Estimator,
+    JointEstimate,
+    episodes_of,
+    estimators,
+)
 from revar.model.arrays import FloatArray, Layers, RunStatistics
 from revar.model.moments import reward_noise
 from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
-from revar.model.task import Task, check_sums
+from revar.model.task import Task, check_sums, named_policies
 from revar.model.trajectory import Dataset
-from revar.theory.recursions import backward_values, influence, pair_costs, unvisited_mass
+from revar.theory.recursions import backward_values, influence, pair_covariance, unvisited_mass
 
 
 @estimators.register("certainty-equivalence")
@@ -33,7 +39,22 @@ class CertaintyEquivalence(Estimator):
     known_transitions: bool = False
 
     def estimate(self, task: Task, data: Dataset | VisitStatistics, *, run: int = 0) -> Estimate:
-        """From statistics of any collection, or from whole episodes; `run` picks the run axis."""
+        """From statistics of any collection, or from whole episodes; `run` picks the run axis.
+
+        Of a task that asks for one number: a value, or a difference.
+        """
+        combinations = task.question.combinations
+        if not combinations.single:
+            raise InputError(
+                f"the task asks for {len(combinations.coefficients)} values at once; "
+                f"joint_estimate gives them"
+            )
+        return self.joint_estimate(task, data, run=run).combination(combinations.coefficients[0])
+
+    def joint_estimate(
+        self, task: Task, data: Dataset | VisitStatistics, *, run: int = 0
+    ) -> JointEstimate:
+        """The values of all policies of the task, with their covariance."""
         if not isinstance(data, Dataset | VisitStatistics):
             raise InputError(f"data is {type(data).__name__}, not a Dataset or VisitStatistics")
         if isinstance(data, Dataset):
@@ -52,69 +73,87 @@ class CertaintyEquivalence(Estimator):
         initial = task.initial
         if initial is None:
             initial = observed.initial_count / episodes
-        layers = reachable_layers(observed.outcomes, initial, task.policy > 0, task.horizon)
-        check_sums(task.policy, "policy", np.unique(layers.states))
-        value, variance, unvisited = plug_in(
+        for name, policy in named_policies(task.question):
+            reached = reachable_layers(observed.outcomes, initial, policy > 0, task.horizon)
+            check_sums(policy, name, np.unique(reached.states))
+        values, covariance, unvisited = plug_in(
             observed,
             initial,
-            task.policy,
-            layers,
+            task.policies,
+            reachable_layers(observed.outcomes, initial, task.policy > 0, task.horizon),
             task.discount,
             self.known_transitions,
             episodes if task.initial is None else 0,
         )
-        return Estimate(value, sqrt(variance), episodes, unvisited)
+        return JointEstimate(values, covariance, episodes, unvisited)
 
 
 @compiled
 def plug_in(
     statistics: RunStatistics,
     initial: FloatArray,
-    policy: FloatArray,
+    policies: FloatArray,
     layers: Layers,
     discount: float,
     known_transitions: bool,
     initial_draws: int,
-) -> tuple[float, float, float]:
-    """Value, variance of the estimate, and mass without data.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Values [J], the covariance of their estimates [J, J], and mass without data [J].
 
     With known transitions they stand in `statistics.outcomes`, in the place of frequencies.
     `initial_draws` is the number of episodes from which `initial` was estimated, 0 if it is known.
     """
-    states, actions = policy.shape
-    outcomes = statistics.outcomes
-    values = backward_values(outcomes, statistics.reward_mean, policy, layers, discount)
-    errors = pair_errors(statistics, initial, policy, values, layers, discount, known_transitions)
-    value = 0.0
-    for s in range(states):
-        value += initial[s] * values[0, s]
-    variance = 0.0
-    for s in range(states):
-        if initial_draws > 0:
-            variance += initial[s] * (values[0, s] - value) ** 2 / initial_draws
-        for a in range(actions):
-            variance += errors[s, a]
-    unvisited = unvisited_mass(outcomes, initial, policy, statistics.visits, layers)
-    return value, variance, unvisited
+    count, states, actions = policies.shape
+    first_values = np.zeros((count, states))
+    weights = np.zeros(policies.shape)
+    gains = np.zeros((count, statistics.outcomes.successor.size))
+    values = np.zeros(count)
+    unvisited = np.zeros(count)
+    for j in range(count):
+        table = backward_values(
+            statistics.outcomes, statistics.reward_mean, policies[j], layers, discount
+        )
+        for s in range(states):
+            first_values[j, s] = table[0, s]
+            values[j] += initial[s] * table[0, s]
+        weights[j], gains[j] = influence(
+            statistics.outcomes, initial, policies[j], table, layers, discount
+        )
+        unvisited[j] = unvisited_mass(
+            statistics.outcomes, initial, policies[j], statistics.visits, layers
+        )
+    covariance = np.zeros((count, count))
+    for j in range(count):
+        for k in range(j + 1):
+            errors = pair_errors(
+                statistics, weights[j], gains[j], weights[k], gains[k], known_transitions
+            )
+            total = 0.0
+            for s in range(states):
+                if initial_draws > 0:
+                    apart = (first_values[j, s] - values[j]) * (first_values[k, s] - values[k])
+                    total += initial[s] * apart / initial_draws
+                for a in range(actions):
+                    total += errors[s, a]
+            covariance[j, k] = covariance[k, j] = max(0.0, total) if j == k else total
+    return values, covariance, unvisited
 
 
 @compiled
 def pair_errors(
     statistics: RunStatistics,
-    initial: FloatArray,
-    policy: FloatArray,
-    values: FloatArray,
-    layers: Layers,
-    discount: float,
+    weight: FloatArray,
+    gain: FloatArray,
+    other_weight: FloatArray,
+    other_gain: FloatArray,
     known_transitions: bool,
 ) -> FloatArray:
-    """What each pair adds to the variance of the estimate: its estimated cost over its visits.
+    """What each pair adds to the covariance of two estimates: that of a visit, over its visits.
 
-    Costs carry Bessel's correction T/(T-1); a pair of one visit takes the pooled reward variance.
+    It carries Bessel's correction T/(T-1); a pair of one visit takes the pooled reward variance.
     """
-    states, actions = policy.shape
-    outcomes, visits = statistics.outcomes, statistics.visits
-    weight, gain = influence(outcomes, initial, policy, values, layers, discount)
+    states, actions = weight.shape
+    visits = statistics.visits
     freedom = 0
     squares = 0.0
     reward_variance = np.zeros((states, actions))
@@ -126,16 +165,17 @@ def pair_errors(
                 freedom += free
                 squares += noise
     pooled_variance = squares / freedom if freedom > 0 else inf
-    costs = pair_costs(
-        outcomes, weight, gain, reward_variance, statistics.outcome_reward_mean, known_transitions
-    )
     errors = np.zeros((states, actions))
     for s in range(states):
         for a in range(actions):
-            if weight[s, a] == 0.0 or visits[s, a] == 0:
+            both = weight[s, a] * other_weight[s, a]
+            if both == 0.0 or visits[s, a] == 0:
                 continue
             if visits[s, a] == 1:
-                errors[s, a] = weight[s, a] ** 2 * pooled_variance
+                errors[s, a] = both * pooled_variance
             else:
-                errors[s, a] = costs[s, a] / (visits[s, a] - 1)
+                errors[s, a] = pair_covariance(
+                    *(statistics.outcomes, weight, gain, other_weight, other_gain),
+                    *(reward_variance, statistics.outcome_reward_mean, known_transitions, s, a),
+                ) / (visits[s, a] - 1)
     return errors

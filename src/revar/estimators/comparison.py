@@ -16,7 +16,7 @@ from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
 from revar.model.task import Task
 from revar.theory.costs import one_step_costs, variance_of_visits
-from revar.theory.recursions import backward_values
+from revar.theory.recursions import backward_values, influence
 from revar.theory.values import occupancy, return_variance, state_values
 
 
@@ -90,11 +90,11 @@ def compare(task: Task, statistics: VisitStatistics) -> Comparison:
 def corrected_costs(task: Task, observed: RunStatistics) -> FloatArray:
     """C(s,a) as the standard error has it, with Bessel's correction, [S, A]."""
     initial = observed.initial_count / observed.initial_count.sum()
-    layers = reachable_layers(observed.outcomes, initial, task.policy > 0, task.horizon)
-    values = backward_values(
-        observed.outcomes, observed.reward_mean, task.policy, layers, task.discount
-    )
-    errors = pair_errors(observed, initial, task.policy, values, layers, task.discount, False)
+    outcomes, policy = observed.outcomes, task.policy
+    layers = reachable_layers(outcomes, initial, policy > 0, task.horizon)
+    values = backward_values(outcomes, observed.reward_mean, policy, layers, task.discount)
+    weight, gain = influence(outcomes, initial, policy, values, layers, task.discount)
+    errors = pair_errors(observed, weight, gain, weight, gain, False)
     return np.asarray(errors * observed.visits)
 
 

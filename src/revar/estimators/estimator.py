@@ -2,10 +2,14 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from math import inf, isfinite, sqrt
 from statistics import NormalDist
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from revar.errors import InputError
+from revar.model.arrays import FloatArray
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
@@ -21,6 +25,7 @@ class Estimate:
     episodes: int
     unvisited_probability: float = 0.0  # target-policy episodes that meet a pair without data
     confidence: float = 0.95
+    quantile: float | None = None  # of the interval; None stands for the normal one
 
     def __post_init__(self) -> None:
         if not 0.0 < self.confidence < 1.0:
@@ -28,8 +33,11 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The normal confidence interval, value +- z * standard_error."""
-        reach = NormalDist().inv_cdf(0.5 + self.confidence / 2.0) * self.standard_error
+        """The confidence interval, value +- quantile * standard_error."""
+        quantile = self.quantile
+        if quantile is None:
+            quantile = NormalDist().inv_cdf(0.5 + self.confidence / 2.0)
+        reach = quantile * self.standard_error
         return self.value - reach, self.value + reach
 
     def __str__(self) -> str:
@@ -41,6 +49,67 @@ class Estimate:
         if self.unvisited_probability > 0:
             text += f"; {self.unvisited_probability:.2%} of the policy's episodes rest on no data"
         return text
+
+
+# Draws of the joint normal law by which the best policy is told.
+BEST_DRAWS = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class JointEstimate:
+    """The estimated values of several policies, and how their errors go together."""
+
+    values: FloatArray  # [J]
+    covariance: FloatArray  # [J, J]
+    episodes: int
+    unvisited_probability: FloatArray  # [J] by policy, as in `Estimate`
+    confidence: float = 0.95
+
+    def value_of(self, policy: int, quantile: float | None = None) -> Estimate:
+        """The value of one of the policies, by its number."""
+        return self.combination(np.eye(self.values.size)[policy], quantile)
+
+    def difference(self, first: int, second: int, quantile: float | None = None) -> Estimate:
+        """By how much the value of one policy exceeds that of another."""
+        rows = np.eye(self.values.size)
+        return self.combination(rows[first] - rows[second], quantile)
+
+    def combination(self, coefficients: Any, quantile: float | None = None) -> Estimate:
+        """A linear combination of the values, with the error that their errors leave in it."""
+        row = np.asarray(coefficients, dtype=np.float64)
+        counts = np.flatnonzero(row)
+        row, parts = row[counts], self.covariance[np.ix_(counts, counts)]
+        variance = float(row @ parts @ row) if np.isfinite(parts).all() else inf
+        return Estimate(
+            float(row @ self.values[counts]),
+            sqrt(max(0.0, variance)) if isfinite(variance) else inf,
+            self.episodes,
+            float(self.unvisited_probability[counts].max(initial=0.0)),
+            self.confidence,
+            quantile,
+        )
+
+    def simultaneous(self, coefficients: Any) -> list[Estimate]:
+        """Combinations [Q, J] whose intervals hold together (by Bonferroni's inequality)."""
+        rows = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
+        missed = (1.0 - self.confidence) / len(rows)
+        quantile = NormalDist().inv_cdf(1.0 - missed / 2.0)
+        return [self.combination(row, quantile) for row in rows]
+
+    def chances_of_best(self) -> FloatArray:
+        """The chance that each policy is the best, if errors are jointly normal, [J].
+
+        Equal values share it.
+        """
+        count = self.values.size
+        if not np.isfinite(self.covariance).all():
+            return np.full(count, 1.0 / count)
+        sizes, directions = np.linalg.eigh(self.covariance)
+        draws = np.random.default_rng(0).standard_normal((BEST_DRAWS, count))
+        spread = draws * np.sqrt(sizes.clip(min=0.0)) @ directions.T  # [draw, J]
+        drawn = self.values + spread
+        leads = drawn == drawn.max(axis=1, keepdims=True)
+        return np.asarray((leads / leads.sum(axis=1, keepdims=True)).mean(axis=0))
 
 
 class Estimator(ABC):

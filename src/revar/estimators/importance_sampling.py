@@ -30,6 +30,11 @@ class PaddedEpisodes:
     @classmethod
     def of(cls, task: Task, data: Dataset | VisitStatistics, asker: str) -> "PaddedEpisodes":
         """The data laid out, or an error where an action's propensity is not known."""
+        if len(task.policies) > 1:
+            raise InputError(
+                f"{asker} estimates the value of one policy; for {len(task.policies)} of them use "
+                f"certainty equivalence"
+            )
         dataset = episodes_of(data, task, asker)
         lengths = np.diff(dataset.start)
         broken = (lengths < task.horizon) & (dataset.successors[dataset.start[1:] - 1] != ENDED)

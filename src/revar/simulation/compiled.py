@@ -44,7 +44,10 @@ _INTS, _FLOATS = int64[::1], float64[::1]
 _INT_TABLE, _FLOAT_TABLE = int64[:, ::1], float64[:, ::1]
 _INT_CUBE, _FLOAT_CUBE = int64[:, :, ::1], float64[:, :, ::1]
 _WORLD = _tuple_type(World, _INTS, _INTS, _FLOATS, _FLOATS, _FLOATS, boolean, int64, _INTS, _FLOATS)
-_TASK = _tuple_type(TaskArrays, _FLOAT_TABLE, _FLOATS, int64, float64, int64)
+_TASK = _tuple_type(
+    *(TaskArrays, _FLOAT_TABLE, _FLOATS, int64, float64, int64),
+    *(_FLOAT_CUBE, _FLOAT_TABLE, _FLOATS, boolean),
+)
 _OUTCOMES = _tuple_type(Outcomes, _INTS, _INTS, _FLOATS)
 _STATISTICS = _tuple_type(
     RunStatistics, _OUTCOMES, _INT_TABLE, *[_FLOAT_TABLE] * 4, _INTS, _FLOATS, _INTS
@@ -53,19 +56,19 @@ _PLAN = _tuple_type(CompiledPlan, _FLOAT_CUBE, _FLOATS, _FLOAT_TABLE, _FLOATS, _
 _PARAMETERS = _tuple_type(RuleParameters, _FLOATS, _INTS, boolean)
 _PATH = _tuple_type(EpisodePath, _INTS, _INTS)
 _REVISIONS = _tuple_type(Revisions, boolean, boolean, boolean)
-_RESULTS = _tuple_type(RunResults, _FLOATS, _FLOATS, _FLOATS, _INT_TABLE, _INTS)
+_RESULTS = _tuple_type(RunResults, _FLOAT_TABLE, _FLOAT_CUBE, _FLOAT_TABLE, _INT_TABLE, _INTS)
 _LOG = _tuple_type(Log, _INTS, _INTS, _INTS, _FLOATS, _INTS, _FLOATS)
 _GENERATOR = cast(Any, numba).typeof(np.random.default_rng(0))
 REVISE_SIGNATURE = types.void(_TASK, _STATISTICS, _PLAN, _PARAMETERS, _PATH, int64, int64)
 _RULE = types.FunctionType(REVISE_SIGNATURE)
 EPISODES_SIGNATURE = types.void(
     *(int64, int64, _WORLD, _TASK, _STATISTICS, _PLAN, _PARAMETERS),
-    *(_RULE, _RULE, _REVISIONS, int64, int64, _PATH, _LOG, _GENERATOR),
+    *(_RULE, _RULE, _REVISIONS, int64, int64, boolean, _PATH, _LOG, _GENERATOR),
 )
 RUN_SIGNATURE = boolean(
     *(_WORLD, _TASK, _tuple_type(Layers, _INTS, _INTS), _OUTCOMES, _PLAN, _PARAMETERS),
     *(types.FunctionType(EPISODES_SIGNATURE), _RULE, _RULE, _REVISIONS),
-    *(boolean, boolean, int64, int64, _INTS, _RESULTS, _LOG, _GENERATOR, _INTS),
+    *(boolean, boolean, int64, int64, boolean, _INTS, _RESULTS, _LOG, _GENERATOR, _INTS),
 )
 
 
@@ -93,7 +96,7 @@ def make_compiled_player(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
     )
     world = World.of(mdp)
     episodes = task.episodes or 0
-    arrays = TaskArrays(task.policy, mdp.arrays.initial, mdp.horizon, mdp.discount, episodes)
+    arrays = TaskArrays.of(task, mdp.arrays.initial, episodes)
     layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, task.policy > 0, mdp.horizon)
     in_loop = isinstance(job.estimator, CertaintyEquivalence)
     known = isinstance(job.estimator, CertaintyEquivalence) and job.estimator.known_transitions
@@ -116,10 +119,11 @@ def make_compiled_player(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
             in_loop,
             int(job.plan.selection),
             job.plan.visits_first,
+            job.plan.alternates,
             job.checkpoints,
             RunResults(
-                job.estimates[run],
-                job.standard_errors[run],
+                job.values[run],
+                job.covariances[run],
                 job.unvisited[run],
                 job.visits[run],
                 job.finished[run],

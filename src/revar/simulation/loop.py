@@ -22,14 +22,15 @@ from revar.strategies.compiled_rule import (
     refresh_frequencies,
 )
 from revar.strategies.selection import Selection, best_action, sampled_action, tied_action
+from revar.strategies.strategy import table_of
 
 
 class RunResults(NamedTuple):
     """Where a run writes its results: rows of arrays that all runs share."""
 
-    estimates: FloatArray  # [checkpoint]
-    standard_errors: FloatArray  # [checkpoint]
-    unvisited: FloatArray  # [checkpoint]
+    values: FloatArray  # [checkpoint, J]
+    covariances: FloatArray  # [checkpoint, J, J]
+    unvisited: FloatArray  # [checkpoint, J]
     visits: IntArray  # [S, A]
     finished: IntArray  # [1] episodes played so far, read by the progress display
 
@@ -76,13 +77,14 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
     revisions: Revisions,
     selection: int,
     visits_first: int,
+    alternates: bool,
     path: EpisodePath,
     log: Log,
     rng: np.random.Generator,
 ) -> None:
     """Play the episodes from number `begin` up to, without it, number `end`."""
     states, actions = task.policy.shape
-    stationary = plan.scores.shape[0] == 1
+    tables = plan.scores.shape[0]
     logging = log.states.size > 0
     times = parameters.plan_times
     always = times.size == 0
@@ -99,7 +101,7 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
         statistics.initial_count[s] += 1
         steps = 0
         while s != states and steps < task.horizon:
-            table = 0 if stationary else steps
+            table = table_of(steps, episode, tables, alternates)
             propensity = np.nan
             if selection == Selection.SAMPLE:
                 a = sampled_action(plan.scores, table, s, rng.random())
@@ -234,6 +236,7 @@ def play_run(
     estimating: bool,
     selection: int,
     visits_first: int,
+    alternates: bool,
     checkpoints: IntArray,
     results: RunResults,
     log: Log,
@@ -307,6 +310,7 @@ def play_run(
             revisions,
             selection,
             visits_first,
+            alternates,
             path,
             log,
             rng,
@@ -317,17 +321,17 @@ def play_run(
             if estimating:
                 if not known_to_estimator:
                     refresh_frequencies(estimated)
-                value, variance, unvisited = plug_in(
+                values, covariance, unvisited = plug_in(
                     estimated,
                     task.initial,
-                    task.policy,
+                    task.policies,
                     layers,
                     task.discount,
                     known_to_estimator,
                     0,
                 )
-                results.estimates[checkpoint] = value
-                results.standard_errors[checkpoint] = np.sqrt(variance)
+                results.values[checkpoint] = values
+                results.covariances[checkpoint] = covariance
                 results.unvisited[checkpoint] = unvisited
             checkpoint += 1
     return True

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import numpy as np
 
 from revar.collection.plans import PlanInForce, Planner
-from revar.estimators.estimator import Estimate, Estimator
+from revar.estimators.certainty_equivalence import CertaintyEquivalence
+from revar.estimators.estimator import Estimate, Estimator, JointEstimate
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset, Trajectory
@@ -31,6 +32,7 @@ class PlainRun:
         self.task = task
         self.statistics = statistics
         self.rng = rng
+        self.episode = 0
         self.plan_in_force: PlanInForce | None = None
         self._planner = Planner(strategy)
         self._policy = np.array(task.policy)  # [S, A]
@@ -46,8 +48,9 @@ class PlainRun:
             plan = self.plan_in_force = self._planner.plan(self.task, self.statistics)
         policy = self._policy[state : state + 1]
         visits = self.statistics.visits_in(state)
-        action, propensity = plan.choose_action(step, state, policy, visits, self.rng)
-        plan.take(step, state, action)
+        place = (self.episode, step, state)
+        action, propensity = plan.choose_action(*place, policy, visits, self.rng)
+        plan.take(*place, action)
         return action, propensity
 
 
@@ -77,6 +80,7 @@ def play_episode(run: PlainRun, world: World) -> Trajectory:
         if successor == ENDED:
             break
         state = successor
+    run.episode += 1
     if run.plan_in_force is not None:
         run.plan_in_force.episodes += 1
     return Trajectory.of(
@@ -113,9 +117,11 @@ def make_plain_player(job: Job) -> Callable[[int], bool]:
 
 def _estimate(
     estimator: Estimator, task: Task, statistics: VisitStatistics, episodes: list[Trajectory]
-) -> Estimate | None:
+) -> Estimate | JointEstimate | None:
     if len(episodes) < estimator.least_episodes:
         return None
+    if isinstance(estimator, CertaintyEquivalence):
+        return estimator.joint_estimate(task, statistics)
     return estimator.estimate(
         task, Dataset.of(episodes) if estimator.needs_episodes else statistics
     )

@@ -6,7 +6,7 @@ from statistics import NormalDist
 import numpy as np
 
 from revar.errors import InputError
-from revar.estimators.estimator import Estimate, Estimator
+from revar.estimators.estimator import Estimate, Estimator, JointEstimate
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.mdp import TabularMDP
 from revar.model.task import Task
@@ -16,9 +16,13 @@ from revar.strategies.strategy import Plan, Strategy
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RunEstimates:
-    """Estimates of finished runs at every checkpoint, beside the truth."""
+    """Estimates of finished runs at every checkpoint, beside the truth.
 
-    true_value: float
+    Where several values are asked for, all but the checkpoints have one more axis for them, and so
+    have `mse` and `coverage`.
+    """
+
+    true_value: float | FloatArray  # of what is asked for: a value, a difference, or [value]
     strategy: str
     estimator: str
     checkpoints: IntArray  # [checkpoint] episodes after which estimates were made
@@ -40,7 +44,7 @@ class RunEstimates:
     def mse_standard_error(self) -> FloatArray:
         """Standard error of `mse` over the runs, [checkpoint]."""
         if self.runs < 2:
-            return np.full(self.checkpoints.shape, np.inf)
+            return np.full(self.estimates.shape[1:], np.inf)
         return np.asarray(self._squared_errors().std(axis=0, ddof=1) / np.sqrt(self.runs))
 
     def coverage(self, confidence: float = 0.95) -> FloatArray:
@@ -67,6 +71,8 @@ class SimulationResult(RunEstimates):
     """What `simulate` returns: the estimates, and what the runs did."""
 
     visits: IntArray  # [run, state, action] after the last episode
+    values: FloatArray  # [run, checkpoint, policy] estimated values of all target policies
+    covariances: FloatArray  # [run, checkpoint, policy, policy] of their errors, estimated
     complete: bool  # False if the simulation was interrupted: unfinished runs are left out
     interrupted: bool = False  # also where every run was finished all the same
     datasets: tuple[Dataset, ...] = ()  # the episodes of every run, where they were kept
@@ -85,9 +91,9 @@ class Job:
     checkpoints: IntArray  # [checkpoint]
     keep_episodes: bool
     plan: Plan  # before the first episode
-    estimates: FloatArray  # [run, checkpoint]
-    standard_errors: FloatArray  # [run, checkpoint]
-    unvisited: FloatArray  # [run, checkpoint]
+    values: FloatArray  # [run, checkpoint, J]
+    covariances: FloatArray  # [run, checkpoint, J, J]
+    unvisited: FloatArray  # [run, checkpoint, J]
     visits: IntArray  # [run, S, A]
     finished: IntArray  # [run, 1] episodes played
     stop: IntArray  # [1]
@@ -98,26 +104,37 @@ class Job:
         number = self.first_run + run
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,)))
 
-    def write(self, run: int, checkpoint: int, estimate: Estimate | None) -> None:
+    def write(self, run: int, checkpoint: int, estimate: Estimate | JointEstimate | None) -> None:
         """Note an estimate; None leaves NaN."""
-        if estimate is not None:
-            self.estimates[run, checkpoint] = estimate.value
-            self.standard_errors[run, checkpoint] = estimate.standard_error
+        if isinstance(estimate, JointEstimate):
+            self.values[run, checkpoint] = estimate.values
+            self.covariances[run, checkpoint] = estimate.covariance
+            self.unvisited[run, checkpoint] = estimate.unvisited_probability
+        elif estimate is not None:
+            self.values[run, checkpoint] = estimate.value
+            self.covariances[run, checkpoint] = estimate.standard_error**2
             self.unvisited[run, checkpoint] = estimate.unvisited_probability
 
-    def result(self, true_value: float, ended: IntArray) -> SimulationResult:
+    def result(self, true_values: FloatArray, ended: IntArray) -> SimulationResult:
         """What the runs of these numbers gave; all others are left out."""
-        complete = ended.size == len(self.estimates)
+        complete = ended.size == len(self.values)
         rows = slice(None) if complete else ended
+        asked = self.task.question.combinations
+        values, covariances = self.values[rows], self.covariances[rows]
+        truth = asked.answer(true_values)
+        counts = asked.coefficients != 0  # [Q, J]
+        unvisited = np.where(counts, self.unvisited[rows][:, :, None, :], 0.0).max(axis=3)
         return SimulationResult(
-            true_value=true_value,
+            true_value=float(truth) if asked.single else truth,
             strategy=self.strategy.id,
             estimator=self.estimator.id,
             checkpoints=self.checkpoints,
-            estimates=self.estimates[rows],
-            standard_errors=self.standard_errors[rows],
-            unvisited_probability=self.unvisited[rows],
+            estimates=asked.answer(values),
+            standard_errors=np.sqrt(asked.answer_variance(covariances)),
+            unvisited_probability=unvisited[:, :, 0] if asked.single else unvisited,
             visits=self.visits[rows],
+            values=values,
+            covariances=covariances,
             complete=complete,
             interrupted=bool(self.stop[0]),
             datasets=tuple(self.datasets[run] for run in ended) if self.keep_episodes else (),

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from revar.errors import InputError
+from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.estimator import Estimator, find_estimator
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.mdp import TabularMDP
@@ -30,7 +31,7 @@ from revar.theory.values import policy_value
 
 def simulate(
     mdp: TabularMDP,
-    policy: Any,
+    question: Any,
     strategy: str | Strategy,
     *,
     episodes: int,
@@ -44,7 +45,10 @@ def simulate(
     progress: Progress | None = None,
     compiled: bool | None = None,
 ) -> SimulationResult:
-    """Collect `episodes` episodes with `strategy`, `runs` times over, and estimate the value.
+    """Collect `episodes` episodes with `strategy`, `runs` times over, and answer the question.
+
+    A policy [S, A] asks for its value; `Difference`, `Values` and `Best` ask about several. The
+    result has the estimates of what was asked for, and those of all policies' values.
 
     Run i draws from its own stream, child i of SeedSequence(seed): the result depends neither on
     `threads` nor on the number of other runs. Runs are numbered from `first_run`, so that a large
@@ -62,10 +66,11 @@ def simulate(
     threads = available_threads() if threads is None else check_count(threads, "threads")
     check_whole(seed, "seed")
     check_whole(first_run, "first_run")
-    task = Task.of(mdp, policy, episodes=episodes)
+    task = Task.of(mdp, question, episodes=episodes)
     plan = _first_plan(task, mdp, strategy, estimator)
     points = _check_checkpoints(checkpoints, episodes)
-    rows = (runs, points.size)
+    count = len(task.policies)
+    rows = (runs, points.size, count)
     job = Job(
         mdp=mdp,
         task=task,
@@ -76,8 +81,8 @@ def simulate(
         checkpoints=points,
         keep_episodes=keep_episodes,
         plan=plan,
-        estimates=np.full(rows, np.nan),
-        standard_errors=np.full(rows, np.nan),
+        values=np.full(rows, np.nan),
+        covariances=np.full((*rows, count), np.nan),
         unvisited=np.full(rows, np.nan),
         visits=np.zeros((runs, mdp.states, mdp.actions), dtype=np.int64),
         finished=np.zeros((runs, 1), dtype=np.int64),
@@ -88,7 +93,8 @@ def simulate(
     if compiled and rule is None:
         raise InputError(f"strategy {strategy.id!r} has no compiled rule")
     play = make_compiled_player(job, rule) if rule is not None else make_plain_player(job)
-    true_value = policy_value(mdp, task.policy)  # before the runs: an interrupt waits for nothing
+    # Before the runs: an interrupt waits for nothing.
+    true_values = np.array([policy_value(mdp, policy) for policy in task.policies])
     ended = play_runs(
         play,
         job.finished,
@@ -97,11 +103,16 @@ def simulate(
         progress=progress,
         stop=job.stop,
     )
-    return job.result(true_value, ended)
+    return job.result(true_values, ended)
 
 
 def _first_plan(task: Task, mdp: TabularMDP, strategy: Strategy, estimator: Estimator) -> Plan:
     """The plan before the first episode; raises where strategy and estimator do not fit."""
+    if len(task.policies) > 1 and not isinstance(estimator, CertaintyEquivalence):
+        raise InputError(
+            f"estimator {estimator.id!r} estimates the value of one policy; for "
+            f"{len(task.policies)} of them use 'certainty-equivalence'"
+        )
     nothing = VisitStatistics(mdp.states, mdp.actions)
     plan = make_plan(strategy, visible_task(strategy, task), nothing)
     _check_shares(mdp, task.policy, plan)
@@ -118,21 +129,25 @@ def _first_plan(task: Task, mdp: TabularMDP, strategy: Strategy, estimator: Esti
 def _check_shares(mdp: TabularMDP, policy: FloatArray, plan: Plan) -> None:
     """Scores that an action may be drawn from sum to 1 in every state that can be entered."""
     if plan.selection is Selection.SAMPLE:
-        check_behavior(mdp, plan.scores if len(plan.scores) > 1 else plan.scores[0])
+        by_step = len(plan.scores) > 1 and not plan.alternates
+        for behavior in [plan.scores] if by_step else plan.scores:
+            check_behavior(mdp, behavior)
     elif plan.selection in DRAWN:
         # The target policy's actions may be taken whatever their shares.
         allowed = np.any(plan.scores > 0, axis=0) | (policy > 0)
         layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, allowed, mdp.horizon)
         for t in range(mdp.horizon):
             entered = layers.states[layers.start[t] : layers.start[t + 1]]
-            sums = plan.scores[min(t, len(plan.scores) - 1), entered].sum(axis=1)
-            wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
-            if wrong.any():
-                i = int(np.argmax(wrong))
-                raise InputError(
-                    f"shares of state {entered[i]} at step {t} sum to {sums[i]:.12g}; where they "
-                    f"are followed or matched they must sum to 1"
-                )
+            tables = range(len(plan.scores)) if plan.alternates else [min(t, len(plan.scores) - 1)]
+            for table in tables:
+                sums = plan.scores[table, entered].sum(axis=1)
+                wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
+                if wrong.any():
+                    i = int(np.argmax(wrong))
+                    raise InputError(
+                        f"shares of state {entered[i]} at step {t} sum to {sums[i]:.12g}; where "
+                        f"they are followed or matched they must sum to 1"
+                    )
 
 
 def _check_cover(strategy: Strategy, policy: FloatArray, plan: Plan) -> None:

@@ -20,19 +20,39 @@ from revar.model.task import Task
 class TaskArrays(NamedTuple):
     """The task for compiled code: what every strategy knows."""
 
-    policy: FloatArray  # [S, A]
+    policy: FloatArray  # [S, A]; of several policies, the mean
     initial: FloatArray  # [S]
     horizon: int
     discount: float
     episodes: int
+    policies: FloatArray  # [J, S, A]
+    coefficients: FloatArray  # [Q, J]
+    weights: FloatArray  # [Q]
+    best: bool
 
     @classmethod
-    def of(cls, task: Task, observed: RunStatistics, episodes: int) -> "TaskArrays":
+    def of(cls, task: Task, initial: FloatArray, episodes: int) -> "TaskArrays":
+        """The task, with that distribution of first states and that budget."""
+        combinations = task.question.combinations
+        return cls(
+            task.policy,
+            initial,
+            task.horizon,
+            task.discount,
+            episodes,
+            task.policies,
+            combinations.coefficients,
+            combinations.weights,
+            combinations.best,
+        )
+
+    @classmethod
+    def observed(cls, task: Task, statistics: RunStatistics, episodes: int) -> "TaskArrays":
         """The task; without a known distribution, the frequencies of first states so far."""
         initial = task.initial
         if initial is None:
-            initial = observed.initial_count / observed.initial_count.sum()
-        return cls(task.policy, initial, task.horizon, task.discount, episodes)
+            initial = statistics.initial_count / statistics.initial_count.sum()
+        return cls.of(task, initial, episodes)
 
 
 class CompiledPlan(NamedTuple):

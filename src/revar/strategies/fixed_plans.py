@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from revar.errors import InputError
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.strategies.selection import Selection
@@ -15,9 +16,13 @@ from revar.theory.proportions import sampling_proportions
 @strategies.register("on-policy")
 @dataclass(frozen=True)
 class OnPolicy(Strategy):
-    """Actions drawn from the target policy."""
+    """Actions drawn from the target policy; of several, episodes follow each in turn.
+
+    `shares` are whole numbers, how many episodes of each policy in a round: equal by default.
+    """
 
     id: ClassVar[str] = "on-policy"
+    shares: tuple[int, ...] | None = None
     # With ratios of 1 every importance-sampling estimator is Monte Carlo.
     estimators: ClassVar[tuple[str, ...]] = (
         "certainty-equivalence",
@@ -26,14 +31,24 @@ class OnPolicy(Strategy):
     )
 
     def plan(self, task: Task, statistics: VisitStatistics) -> Plan:  # noqa: ARG002
-        """The target policy, for good."""
-        return Plan(task.policy[None], Selection.SAMPLE)
+        """The target policy, or each in its turn, for good."""
+        policies = task.policies
+        if self.shares is not None:
+            if len(self.shares) != len(policies) or not all(
+                isinstance(share, int) and share > 0 for share in self.shares
+            ):
+                raise InputError(
+                    f"shares are {self.shares!r}; there must be a positive whole number for each "
+                    f"of {len(policies)} policies"
+                )
+            policies = np.repeat(policies, self.shares, axis=0)
+        return Plan(policies, Selection.SAMPLE, alternates=len(policies) > 1)
 
 
 @strategies.register("uniform")
 @dataclass(frozen=True)
 class Uniform(Strategy):
-    """Actions drawn evenly from those the target policy takes; others teach nothing."""
+    """Actions drawn evenly from those that a target policy takes; others teach nothing."""
 
     id: ClassVar[str] = "uniform"
     estimators: ClassVar[tuple[str, ...]] = FOR_SAMPLED

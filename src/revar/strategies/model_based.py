@@ -88,14 +88,14 @@ class ModelBased(Strategy):
         behavior = self._target(task)
         if self.known_model:
             mdp = task.known_model(f"{self.id} with a known model")
-            arrays = TaskArrays(task.policy, mdp.arrays.initial, task.horizon, task.discount, 0)
+            arrays = TaskArrays.of(task, mdp.arrays.initial, 0)
             all_visited = np.ones(task.policy.shape, dtype=np.int64)
             self._fill(behavior, arrays, outcome_model(mdp), all_visited)
             return Plan(behavior, Selection.SAMPLE)
         observed = statistics.run_statistics(task.states)
         episode = int(observed.initial_count.sum())
         if episode >= self.first_plan:
-            arrays = TaskArrays.of(task, observed, episode)
+            arrays = TaskArrays.observed(task, observed, episode)
             self._fill(behavior, arrays, estimate_model(observed), observed.visits)
         lasts = int(self._plan_times(episode)[-1]) - episode
         return Plan(behavior, Selection.SAMPLE, lasts=lasts)

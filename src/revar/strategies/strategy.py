@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from revar.compilation import inlined
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.statistics import VisitStatistics
@@ -29,13 +30,15 @@ FOR_SAMPLED = (
 class Plan:
     """Which action to take in each state until the plan is made anew.
 
-    `lasts` is the number of episodes the plan holds for: None for good, 0 for a single step.
+    `lasts` is the number of episodes the plan holds for: None for good, 0 for a single step. A plan
+    that `alternates` has a table of scores for each kind of episode, taken in turn.
     """
 
     scores: FloatArray  # [1 or L, S, A] not negative; probabilities where they are sampled
     selection: Selection
     lasts: int | None = None
     visits_first: int = 1  # tracked actions with fewer visits than this go first
+    alternates: bool = False  # scores are [kind of episode, S, A]
 
     def __post_init__(self) -> None:
         scores = np.ascontiguousarray(as_floats(self.scores, "scores of a plan"))
@@ -60,6 +63,14 @@ class Plan:
             raise InputError(
                 f"a plan lasts {self.lasts!r} episodes; it must be a whole number, or None for good"
             )
+
+
+@inlined
+def table_of(step: int, episode: int, tables: int, alternates: bool) -> int:
+    """Which of a plan's tables of scores episode number `episode` reads at that step."""
+    if alternates:
+        return episode % tables
+    return min(step, tables - 1)
 
 
 class Strategy(ABC):
@@ -111,8 +122,9 @@ def make_plan(strategy: Strategy, task: Task, statistics: VisitStatistics) -> Pl
     plan = strategy.plan(task, statistics)
     if not isinstance(plan, Plan):
         raise InputError(f"strategy {strategy.id!r} plans {type(plan).__name__}, not a Plan")
-    steps, *table = plan.scores.shape
-    if steps not in (1, task.horizon) or table != [task.states, task.actions]:
+    tables, *table = plan.scores.shape
+    fits = tables in (1, task.horizon) or (plan.alternates and tables > 0)
+    if not fits or table != [task.states, task.actions]:
         raise InputError(
             f"strategy {strategy.id!r} plans scores of shape {plan.scores.shape}; they must be "
             f"[1 or horizon, states, actions] = "

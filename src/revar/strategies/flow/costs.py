@@ -14,19 +14,53 @@ from revar.strategies.flow.tuning import Tuning
 from revar.theory.recursions import backward_values, influence
 
 
+class Influence(NamedTuple):
+    """How the values of the policies depend on each pair's reward and outcomes."""
+
+    weights: FloatArray  # [J, S, A]
+    gains: FloatArray  # [J, slot]
+    futures: FloatArray  # [J, slot] the weight of all steps after an outcome
+    values: FloatArray  # [J]
+
+
 class Worth(NamedTuple):
-    """What the outcomes seen are worth, W r + g: means and mean squares."""
+    """What the outcomes seen are worth to a combination, W r + g: means and mean squares."""
 
     mean: FloatArray  # [S, A]
     square: FloatArray  # [S, A]
-    state_mean: FloatArray  # [S] over all actions, as if each were the target policy's only one
-    state_square: FloatArray  # [S]
+    everywhere_mean: FloatArray  # [S, A] of all outcomes of the state, had this action led there
+    everywhere_square: FloatArray  # [S, A]
+
+
+@compiled
+def estimate_influence(
+    task: TaskArrays, layers: Layers, statistics: RunStatistics, known_transitions: bool
+) -> Influence:
+    """The influences in the estimated model."""
+    outcomes, discount = statistics.outcomes, task.discount
+    count, states, _ = task.policies.shape
+    weights = np.zeros(task.policies.shape)
+    gains = np.zeros((count, outcomes.successor.size))
+    futures = np.zeros((count, outcomes.successor.size))
+    first_values = np.zeros(count)
+    for j in range(count):
+        policy = task.policies[j]
+        values = backward_values(outcomes, statistics.reward_mean, policy, layers, discount)
+        weights[j], gains[j] = influence(outcomes, task.initial, policy, values, layers, discount)
+        for s in range(states):
+            first_values[j] += task.initial[s] * values[0, s]
+        if not known_transitions:
+            values[:] = 1.0
+            values[-1] = 0.0
+            _, futures[j] = influence(outcomes, task.initial, policy, values, layers, discount)
+    return Influence(weights, gains, futures, first_values)
 
 
 @compiled
 def estimate_costs(
     task: TaskArrays,
-    layers: Layers,
+    influences: Influence,
+    row: FloatArray,
     statistics: RunStatistics,
     known_transitions: bool,
     tuning: Tuning,
@@ -34,78 +68,132 @@ def estimate_costs(
 ) -> FloatArray:
     """C(s,a) = Var[W R + g(S')] of the estimated model, on the safe side where data is scarce.
 
-    It is the noise of the reward within outcomes plus the spread of what the outcomes are worth,
-    and carries a bonus for few visits. Outcomes not seen yet add to it: with nothing known all
-    variances are equal, and then the target policy itself is the optimal behavior.
+    W and g are those of the combination `row` [J] of values. The cost is the noise of the reward
+    within outcomes plus the spread of what the outcomes are worth, and carries a bonus for few
+    visits. Outcomes not seen yet add to it: with nothing known all variances are equal, and then
+    the target policy itself is the optimal behavior.
     """
-    policy, discount = task.policy, task.discount
-    outcomes = statistics.outcomes
-    values = backward_values(outcomes, statistics.reward_mean, policy, layers, discount)
-    weight, gain = influence(outcomes, task.initial, policy, values, layers, discount)
+    weight = combine(row, influences.weights)
+    # What both policies of a difference need weighs little in it. What is typical of all pairs is
+    # told by how much they weigh in either.
+    size = combine(np.abs(row), influences.weights)
     by_outcome = not known_transitions
     pooled = pooled_noise(statistics, by_outcome)
-    costs = np.zeros(policy.shape)
-    worth = _worth(statistics, policy, weight, gain)
+    costs = np.zeros(size.shape)
+    worth = _worth(statistics, task.policies, influences, row)
     if by_outcome:
-        costs = _spread(statistics, policy, weight, worth, tuning.likeness)
+        costs = _spread(statistics, worth, size, tuning.likeness)
     typical = 0.0
     mass = 0.0
-    for s in range(policy.shape[0]):
-        for a in range(policy.shape[1]):
-            if weight[s, a] == 0.0:
+    for s in range(size.shape[0]):
+        for a in range(size.shape[1]):
+            if size[s, a] == 0.0:
                 continue
             costs[s, a] += weight[s, a] ** 2 * filled_variance(
                 statistics, by_outcome, s, a, pooled, tuning.prior_visits
             )
             bonus = tuning.bonus * sqrt(2.0 * log(episode + 1.0) / (statistics.visits[s, a] + 1.0))
             costs[s, a] *= (1.0 + bonus) ** 2
-            typical += costs[s, a] / weight[s, a]
-            mass += weight[s, a]
+            typical += costs[s, a] / size[s, a]
+            mass += size[s, a]
     if typical == 0.0:
-        return weight**2
+        return size**2
     if by_outcome:
-        values[:] = 1.0
-        values[-1] = 0.0
-        _, future = influence(outcomes, task.initial, policy, values, layers, discount)
         novelty = tuning.novelty * _novelty(statistics)
-        _add_unseen(statistics, policy, weight, worth, future, typical / mass, novelty, costs)
+        future = combine(np.abs(row), influences.futures)
+        _add_unseen(statistics, size, worth, future, typical / mass, novelty, costs)
     return costs
 
 
 @compiled
+def combine(row: FloatArray, tables: FloatArray) -> FloatArray:
+    """The sum of tables [J, ...], each times its number in `row` [J]."""
+    combined = np.zeros(tables.shape[1:])
+    for j in range(row.size):
+        combined += row[j] * tables[j]
+    return combined
+
+
+@compiled
 def _worth(
-    statistics: RunStatistics, policy: FloatArray, weight: FloatArray, gain: FloatArray
+    statistics: RunStatistics, policies: FloatArray, influences: Influence, row: FloatArray
 ) -> Worth:
-    states, actions = policy.shape
-    row_start = statistics.outcomes.row_start
-    mean = np.zeros((states, actions))
-    square = np.zeros((states, actions))
-    state_mean = np.zeros(states)
-    state_square = np.zeros(states)
+    """To a policy an outcome is worth its share in the policy, times what the state makes of it.
+
+    So the outcomes of one action tell what they would be worth to the others.
+    """
+    count, states, actions = policies.shape
+    worth = Worth(
+        np.zeros((states, actions)),
+        np.zeros((states, actions)),
+        np.zeros((states, actions)),
+        np.zeros((states, actions)),
+    )
+    moments = np.zeros((count, count + 1))
+    seen = np.zeros((count, count + 1))
     for s in range(states):
-        visits = 0
+        moments[:] = 0.0
+        seen[:] = 0.0
         for a in range(actions):
-            count = statistics.visits[s, a]
-            if count == 0:
-                continue
-            p = s * actions + a
-            for o in range(row_start[p], row_start[p + 1]):
-                share = statistics.outcome_count[o] / count
-                worth = weight[s, a] * statistics.outcome_reward_mean[o] + gain[o]
-                mean[s, a] += share * worth
-                square[s, a] += share * worth * worth
-            if policy[s, a] > 0.0:
-                visits += count
-                state_mean[s] += count * mean[s, a] / policy[s, a]
-                state_square[s] += count * square[s, a] / policy[s, a] ** 2
-        state_mean[s] /= max(1, visits)
-        state_square[s] /= max(1, visits)
-    return Worth(mean, square, state_mean, state_square)
+            if statistics.visits[s, a] > 0:
+                _add_outcomes(statistics, policies, influences, row, s, a, worth, moments, seen)
+        moments /= np.maximum(seen, 1.0)
+        for a in range(actions):
+            for j in range(count):
+                scale = row[j] * policies[j, s, a]
+                if scale != 0.0:
+                    worth.everywhere_mean[s, a] += scale * moments[j, count]
+                    for k in range(count):
+                        both = scale * row[k] * policies[k, s, a]
+                        worth.everywhere_square[s, a] += both * moments[j, k]
+    return worth
+
+
+@compiled
+def _add_outcomes(
+    statistics: RunStatistics,
+    policies: FloatArray,
+    influences: Influence,
+    row: FloatArray,
+    state: int,
+    action: int,
+    worth: Worth,
+    moments: FloatArray,
+    seen: FloatArray,
+) -> None:
+    """A pair's own mean and square, and sums over its state of what outcomes are worth by policy.
+
+    `moments` [J, J + 1] gets products of two policies, and in the last column what is worth to one;
+    `seen` counts visits by actions that the policies take.
+    """
+    count, _, actions = policies.shape
+    pair = state * actions + action
+    visits = statistics.visits[state, action]
+    scaled = np.zeros(count)
+    for o in range(statistics.outcomes.row_start[pair], statistics.outcomes.row_start[pair + 1]):
+        times = float(statistics.outcome_count[o])
+        total = 0.0
+        for j in range(count):
+            reward = statistics.outcome_reward_mean[o]
+            own = influences.weights[j, state, action] * reward + influences.gains[j, o]
+            total += row[j] * own
+            share = policies[j, state, action]
+            scaled[j] = own / share if share > 0.0 else 0.0
+        worth.mean[state, action] += times * total / visits
+        worth.square[state, action] += times * total * total / visits
+        for j in range(count):
+            if policies[j, state, action] > 0.0:
+                moments[j, count] += times * scaled[j]
+                seen[j, count] += times
+                for k in range(count):
+                    if policies[k, state, action] > 0.0:
+                        moments[j, k] += times * scaled[j] * scaled[k]
+                        seen[j, k] += times
 
 
 @compiled
 def _spread(
-    statistics: RunStatistics, policy: FloatArray, weight: FloatArray, worth: Worth, likeness: float
+    statistics: RunStatistics, worth: Worth, size: FloatArray, likeness: float
 ) -> FloatArray:
     """The variance of what an outcome is worth, [S, A].
 
@@ -113,23 +201,23 @@ def _spread(
     would not be visited again: what it shows is filled up, as if by `likeness` visits, with what
     is usual. Usual is a share of the spread over all actions of the state, the same everywhere.
     """
-    spread = np.zeros(policy.shape)
-    usual = np.zeros(policy.shape)
+    spread = np.zeros(size.shape)
+    usual = np.zeros(size.shape)
     shown = 0.0
     possible = 0.0
-    for s in range(policy.shape[0]):
-        everywhere = max(0.0, worth.state_square[s] - worth.state_mean[s] ** 2)
-        for a in range(policy.shape[1]):
+    for s in range(size.shape[0]):
+        for a in range(size.shape[1]):
             count = statistics.visits[s, a]
-            if weight[s, a] > 0.0 and count > 1:
+            if size[s, a] > 0.0 and count > 1:
                 own = max(0.0, worth.square[s, a] - worth.mean[s, a] ** 2)
                 spread[s, a] = own * count / (count - 1)
-                usual[s, a] = policy[s, a] ** 2 * everywhere
-                shown += spread[s, a] / weight[s, a]
-                possible += usual[s, a] / weight[s, a]
+                everywhere = worth.everywhere_square[s, a] - worth.everywhere_mean[s, a] ** 2
+                usual[s, a] = max(0.0, everywhere)
+                shown += spread[s, a] / size[s, a]
+                possible += usual[s, a] / size[s, a]
     share = min(1.0, shown / possible) if possible > 0.0 else 0.0
-    for s in range(policy.shape[0]):
-        for a in range(policy.shape[1]):
+    for s in range(size.shape[0]):
+        for a in range(size.shape[1]):
             count = statistics.visits[s, a]
             if usual[s, a] > 0.0:
                 filled = count * spread[s, a] + likeness * share * usual[s, a]
@@ -160,8 +248,7 @@ def _novelty(statistics: RunStatistics) -> float:
 @compiled
 def _add_unseen(
     statistics: RunStatistics,
-    policy: FloatArray,
-    weight: FloatArray,
+    size: FloatArray,
     worth: Worth,
     future: FloatArray,
     typical: float,
@@ -170,23 +257,21 @@ def _add_unseen(
 ) -> None:
     """Add what outcomes that were not seen yet may change.
 
-    Another action of the same state has shown where it may lead: what an outcome is worth there
-    differs by the action's share in the target policy alone. Or it leads elsewhere, and changes
-    what follows as much as is typical.
+    Another action of the same state has shown where it may lead. Or it leads elsewhere, and
+    changes what follows as much as is typical.
     """
-    states, actions = policy.shape
+    states, actions = size.shape
     row_start = statistics.outcomes.row_start
     for s in range(states):
         for a in range(actions):
-            if weight[s, a] == 0.0 or statistics.visits[s, a] == 0:
+            if size[s, a] == 0.0 or statistics.visits[s, a] == 0:
                 continue
             p = s * actions + a
             reach = 0.0
             for o in range(row_start[p], row_start[p + 1]):
                 reach = max(reach, future[o])
             own = worth.mean[s, a]
-            share = policy[s, a]
-            cross = 2.0 * share * own * worth.state_mean[s]
-            apart = share**2 * worth.state_square[s] - cross + own * own
+            cross = 2.0 * own * worth.everywhere_mean[s, a]
+            apart = worth.everywhere_square[s, a] - cross + own * own
             chance = novelty / (statistics.visits[s, a] + novelty)
             costs[s, a] += chance * max(typical * reach**2, apart)

@@ -8,11 +8,14 @@ from revar.compilation import compiled, compiled_in_place, inlined
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes, RunStatistics
 from revar.model.structure import expand
 from revar.strategies.compiled_rule import TaskArrays
-from revar.strategies.flow.costs import estimate_costs
+from revar.strategies.flow.costs import combine, estimate_costs, estimate_influence
 from revar.strategies.flow.transitions import credible_transitions, own_share
 from revar.strategies.flow.tuning import Tuning
 from revar.theory.flow_steps import accelerated_sweeps, objective_of
 
+# How often the weights of differences to the leader are corrected in one plan.
+BALANCING = 10
+TINY = np.finfo(np.float64).tiny
 # Where a transition needs more visits than these to be credible, actions lead to much the same.
 ALIKE = 20.0
 
@@ -30,7 +33,8 @@ def plan_flow(
     policy = task.policy
     start, states = expand(statistics.outcomes, task.initial, policy > 0, task.horizon)
     layers = Layers(start, states)
-    costs = estimate_costs(task, layers, statistics, known_transitions, tuning, episode)
+    asked, weights = _asked_costs(task, layers, statistics, known_transitions, tuning, episode)
+    costs = combine(weights, asked)
     _start_halfway(behavior, layers, policy)
     left = float(task.episodes - episode)
     ahead = max(1.0, min(left, tuning.look_ahead * episode + 10.0))
@@ -38,17 +42,26 @@ def plan_flow(
     transitions, prior = statistics.outcomes, 0.0
     if not known_transitions:
         transitions, prior = credible_transitions(statistics.outcomes, statistics.visits, policy)
-    accelerated_sweeps(
-        transitions,
-        task.initial,
-        layers,
-        costs,
-        already,
-        ahead,
-        behavior,
-        int(min(tuning.sweeps, 3.0 * sqrt(episode))),
-        tuning.settled,
-    )
+    for i in range(BALANCING if task.best else 1):
+        if i > 0:
+            # The difference that would stay the hardest to tell gets more.
+            for q in range(weights.size):
+                weights[q] *= objective_of(
+                    transitions, task.initial, layers, asked[q], already, ahead, behavior
+                )
+            weights /= max(weights.max(), TINY)
+            costs = combine(weights, asked)
+        accelerated_sweeps(
+            transitions,
+            task.initial,
+            layers,
+            costs,
+            already,
+            ahead,
+            behavior,
+            int(min(tuning.sweeps, 3.0 * sqrt(episode))),
+            tuning.settled,
+        )
     needed = share_prior(prior)  # visits
     lacking = needed * _tried_pairs(statistics.visits, policy) / tuning.many_visits
     if lacking > 1.0:
@@ -57,6 +70,42 @@ def plan_flow(
     needed *= tuning.caution
     if needed > 0.0:
         keep_to_policy(behavior, layers, policy, statistics.visits, needed)
+
+
+@compiled
+def _asked_costs(
+    task: TaskArrays,
+    layers: Layers,
+    statistics: RunStatistics,
+    known_transitions: bool,
+    tuning: Tuning,
+    episode: int,
+) -> tuple[FloatArray, FloatArray]:
+    """The costs of each combination that is asked for, [Q, S, A], and their weights [Q].
+
+    If the best policy is asked for, these are the leader's differences to the others, each in units
+    of the mean square of its gap, as far as it is known.
+    """
+    influences = estimate_influence(task, layers, statistics, known_transitions)
+    rows, weights = task.coefficients, task.weights.copy()
+    if task.best:
+        leader = np.argmax(influences.values)
+        rows = np.zeros((task.policies.shape[0] - 1, task.policies.shape[0]))
+        rows[:, leader] = 1.0
+        for q in range(len(rows)):
+            rows[q, q if q < leader else q + 1] = -1.0
+        weights = np.ones(len(rows))
+    costs = np.zeros((len(rows), *task.policy.shape))
+    for q in range(len(rows)):
+        costs[q] = estimate_costs(
+            task, influences, rows[q], statistics, known_transitions, tuning, episode
+        )
+        if task.best:
+            square_gap = np.sum(rows[q] * influences.values) ** 2
+            square_gap += np.sum(costs[q] / np.maximum(statistics.visits, 1))
+            if square_gap > 0.0:
+                costs[q] /= square_gap
+    return costs, weights
 
 
 @compiled_in_place

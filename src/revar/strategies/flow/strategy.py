@@ -57,7 +57,7 @@ class Flow(Strategy):
                 observed = observed.with_known(model.arrays.outcomes)
             left = self._episodes_left(task, episode)
             plan_flow(
-                TaskArrays.of(task, observed, episode + left),
+                TaskArrays.observed(task, observed, episode + left),
                 observed,
                 self.known_transitions,
                 self.tuning,
@@ -110,7 +110,7 @@ class FlowOracle(Strategy):
         """The optimal behavior, for good."""
         flow = optimal_flow(
             task.known_model("the flow oracle"),
-            task.policy,
+            task.question,
             known_transitions=self.known_transitions,
             tolerance=self.tolerance,
         )
