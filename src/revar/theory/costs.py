@@ -72,9 +72,7 @@ def weighted_sum(weights: FloatArray, costs: FloatArray) -> FloatArray:
     return np.asarray((weights[:, None, None] * costs).sum(axis=0))
 
 
-def combination_costs(
-    mdp: TabularMDP, question: Question, known_transitions: bool
-) -> FloatArray:
+def combination_costs(mdp: TabularMDP, question: Question, known_transitions: bool) -> FloatArray:
     """The costs of each combination, [Q, S, A], of a question that fits the model.
 
     Of `Best`: of the leader's differences to the others, in their order, over the squared gaps,
@@ -123,9 +121,7 @@ def _influence(mdp: TabularMDP, policy: FloatArray) -> tuple[FloatArray, FloatAr
     values = backward_values(
         mdp.arrays.outcomes, mdp.arrays.reward_mean, policy, layers, mdp.discount
     )
-    return influence(
-        mdp.arrays.outcomes, mdp.arrays.initial, policy, values, layers, mdp.discount
-    )
+    return influence(mdp.arrays.outcomes, mdp.arrays.initial, policy, values, layers, mdp.discount)
 
 
 def _costs(
