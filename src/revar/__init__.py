@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from revar.model.files import load_mdp as load_mdp
     from revar.model.files import save_mdp as save_mdp
     from revar.model.mdp import TabularMDP as TabularMDP
+    from revar.model.question import Best as Best
+    from revar.model.question import Difference as Difference
+    from revar.model.question import Question as Question
+    from revar.model.question import Values as Values
     from revar.model.statistics import VisitStatistics as VisitStatistics
     from revar.model.task import Task as Task
     from revar.model.trajectory import Dataset as Dataset
@@ -80,6 +84,10 @@ _HOMES = {
     "TabularMDP": "revar.model.mdp",
     "load_mdp": "revar.model.files",
     "save_mdp": "revar.model.files",
+    "Best": "revar.model.question",
+    "Difference": "revar.model.question",
+    "Question": "revar.model.question",
+    "Values": "revar.model.question",
     "VisitStatistics": "revar.model.statistics",
     "Task": "revar.model.task",
     "Dataset": "revar.model.trajectory",
