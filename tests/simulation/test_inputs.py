@@ -18,8 +18,8 @@ TREE = problems.find("tree")(2)
     ("change", "message"),
     [
         ({"mdp": TREE}, "mdp is a Problem; it must be a TabularMDP"),
-        ({"policy": np.ones((2, 2))}, r"policy has shape \(2, 2\); it must be \[states, actions\]"),
-        ({"policy": np.full((3, 2), 0.4)}, r"policy of state 0 sums to 0\.8"),
+        ({"question": np.ones((2, 2))}, r"policy has shape \(2, 2\); it must be \[states, actions\]"),
+        ({"question": np.full((3, 2), 0.4)}, r"policy of state 0 sums to 0\.8"),
         ({"strategy": "revr"}, "unknown strategy 'revr'; did you mean 'revar'?"),
         ({"strategy": OnPolicy}, "strategy is <class .*; it must be an id"),
         ({"estimator": "monte"}, "unknown estimator 'monte'; did you mean 'monte-carlo'?"),
@@ -40,7 +40,7 @@ TREE = problems.find("tree")(2)
 def test_bad_input_is_refused(change: dict[str, Any], message: str) -> None:
     arguments: dict[str, Any] = {
         "mdp": TREE.mdp,
-        "policy": TREE.policy,
+        "question": TREE.policy,
         "strategy": "on-policy",
         "episodes": 10,
         "runs": 2,

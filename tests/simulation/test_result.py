@@ -16,6 +16,8 @@ def result(estimates: object, standard_errors: object) -> SimulationResult:
         standard_errors=np.asarray(standard_errors, dtype=np.float64),
         unvisited_probability=np.zeros(values.shape),
         visits=np.zeros((len(values), 1, 1), dtype=np.int64),
+        values=values[:, :, None],
+        covariances=np.asarray(standard_errors, dtype=np.float64)[:, :, None, None] ** 2,
         complete=True,
     )
 

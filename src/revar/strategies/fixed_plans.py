@@ -1,6 +1,6 @@
 """Strategies whose plan is made once and lasts for good: on-policy, uniform, ROS, the oracle."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -22,7 +22,7 @@ class OnPolicy(Strategy):
     """
 
     id: ClassVar[str] = "on-policy"
-    shares: tuple[int, ...] | None = None
+    shares: tuple[int, ...] | None = field(default=None, kw_only=True)
     # With ratios of 1 every importance-sampling estimator is Monte Carlo.
     estimators: ClassVar[tuple[str, ...]] = (
         "certainty-equivalence",
