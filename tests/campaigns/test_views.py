@@ -9,7 +9,7 @@ from revar.campaigns.service.insight import insight_of
 from revar.campaigns.service.pages import view_of
 from revar.campaigns.state import History, HistoryPoint
 from revar.campaigns.text import duration
-from revar.estimators.comparison import compare
+from revar.estimators.alternatives import find_alternatives
 from tests.campaigns.worlds import Clock, World
 
 
@@ -121,7 +121,7 @@ def test_insight_is_what_the_statistics_say() -> None:
     found = insight_of(state)
     assert found is not None
     collection = state.collection
-    expected = compare(collection.task, collection.statistics)
+    expected = find_alternatives(collection.task, collection.statistics)
     assert found.on_policy_error == pytest.approx(expected.on_policy)
     error = campaign.estimate().standard_error
     assert found.saved == pytest.approx((expected.on_policy / error) ** 2 - 1)

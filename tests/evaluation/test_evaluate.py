@@ -189,7 +189,7 @@ def test_the_comparison_with_on_policy_is_fair() -> None:
     assert on_policy.gain == pytest.approx(1.0, abs=0.15)
     assert flow.gain == pytest.approx(ratio, rel=0.35)
     exact = np.sqrt(revar.return_variance(mdp, policy) / 3000)
-    assert flow.comparison.monte_carlo == pytest.approx(exact, rel=0.15)
+    assert flow.alternatives.monte_carlo == pytest.approx(exact, rel=0.15)
 
 
 def test_the_result_reads_well() -> None:

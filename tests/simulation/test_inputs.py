@@ -18,7 +18,7 @@ TREE = problems.find("tree")(2)
     ("change", "message"),
     [
         ({"mdp": TREE}, "mdp is a Problem; it must be a TabularMDP"),
-        ({"question": np.ones((2, 2))}, r"policy has shape \(2, 2\); it must be \[states, actions\]"),
+        ({"question": np.ones((2, 2))}, r"has shape \(2, 2\); it must be \[states, actions\]"),
         ({"question": np.full((3, 2), 0.4)}, r"policy of state 0 sums to 0\.8"),
         ({"strategy": "revr"}, "unknown strategy 'revr'; did you mean 'revar'?"),
         ({"strategy": OnPolicy}, "strategy is <class .*; it must be an id"),

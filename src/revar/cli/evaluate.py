@@ -233,7 +233,7 @@ def _json(result: "EvaluationResult") -> str:
         "strategy": result.strategy,
         "seed": result.seed,
         "stopped": result.stopped,
-        "on_policy_standard_error": finite(result.comparison.on_policy),
-        "monte_carlo_standard_error": finite(result.comparison.monte_carlo),
+        "on_policy_standard_error": finite(result.alternatives.on_policy),
+        "monte_carlo_standard_error": finite(result.alternatives.monte_carlo),
     }
     return json.dumps(content, indent=1)

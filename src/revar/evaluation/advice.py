@@ -10,7 +10,7 @@ import numpy as np
 from revar.datasets.files import load_collected
 from revar.environments.observations import Bins
 from revar.errors import InputError
-from revar.estimators.comparison import first_state_variance, fit_corrected_model
+from revar.estimators.alternatives import first_state_variance, fit_corrected_model
 from revar.evaluation.checkpoints import quantile
 from revar.evaluation.evaluate import evaluate
 from revar.evaluation.stored import learn_stored

@@ -36,7 +36,7 @@ def chart_of(result: "EvaluationResult") -> Chart:
         values = np.array([c.estimate.value for c in checkpoints])
         reach = result.quantile * np.array([c.estimate.standard_error for c in checkpoints])
         label = f"{result.strategy}, {result.confidence:.0%} interval"
-        instead = result.quantile * result.comparison.on_policy
+        instead = result.quantile * result.alternatives.on_policy
         on_policy = Line(
             "on-policy with as many episodes",
             episodes[-1:] * 1.12,

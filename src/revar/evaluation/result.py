@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from revar.datasets.files import Conditions, save_dataset
-from revar.estimators.comparison import Comparison, compare
+from revar.estimators.alternatives import Alternatives, find_alternatives
 from revar.estimators.estimator import Estimate
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
@@ -80,16 +80,16 @@ class EvaluationResult:
         return self.stopped in ("budget", "half-width")
 
     @cached_property
-    def comparison(self) -> Comparison:
+    def alternatives(self) -> Alternatives:
         """What on-policy collection would have given with as many episodes."""
-        return compare(self.task, self.statistics)
+        return find_alternatives(self.task, self.statistics)
 
     @property
     def gain(self) -> float:
         """How many times as many on-policy episodes would have been needed for this error."""
         if self.standard_error == 0.0 or not isfinite(self.standard_error):
             return nan
-        return (self.comparison.on_policy / self.standard_error) ** 2
+        return (self.alternatives.on_policy / self.standard_error) ** 2
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -123,8 +123,8 @@ class EvaluationResult:
             rows.insert(4, ("earlier episodes", f"{self.prior_episodes:,}"))
         if isfinite(self.gain):
             rows += [
-                ("on-policy instead", f"standard error {self.comparison.on_policy:.3g}"),
-                ("mean return instead", f"standard error {self.comparison.monte_carlo:.3g}"),
+                ("on-policy instead", f"standard error {self.alternatives.on_policy:.3g}"),
+                ("mean return instead", f"standard error {self.alternatives.monte_carlo:.3g}"),
                 ("bought", self._bought()),
             ]
         width = max(len(name) for name, _ in rows)

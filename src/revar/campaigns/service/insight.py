@@ -7,7 +7,7 @@ import numpy as np
 
 from revar.campaigns.state import CampaignState
 from revar.errors import InputError
-from revar.estimators.comparison import compare, corrected_costs
+from revar.estimators.alternatives import corrected_costs, find_alternatives
 from revar.model.arrays import FloatArray, IntArray
 
 MOST_STATES = 12  # shown, the most visited first
@@ -57,7 +57,7 @@ def insight_of(state: CampaignState) -> Insight | None:
     observed = statistics.run_statistics(task.states)
     try:
         errors = corrected_costs(task, observed) / observed.visits.clip(min=1)
-        on_policy = compare(task, statistics).on_policy
+        on_policy = find_alternatives(task, statistics).on_policy
         current = collection.estimate().standard_error
     except InputError:
         return None

@@ -1,6 +1,6 @@
 """A model fitted to the data, and the errors that other ways to collect would have had in it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -12,6 +12,7 @@ from revar.estimators.certainty_equivalence import pair_errors
 from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.mdp import TabularMDP
 from revar.model.moments import reward_noise
+from revar.model.question import Question
 from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
 from revar.model.task import Task
@@ -66,14 +67,14 @@ def _variance_within_outcomes(statistics: RunStatistics) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Alternatives:
     """Standard errors at the same number of episodes."""
 
     on_policy: float  # certainty equivalence from episodes of the target policy
     monte_carlo: float  # the mean return of episodes of the target policy
 
 
-def compare(task: Task, statistics: VisitStatistics) -> Comparison:
+def find_alternatives(task: Task, statistics: VisitStatistics) -> Alternatives:
     """From estimated costs, with visits as on-policy collection would make them."""
     episodes = int(statistics.episodes)
     observed = statistics.run_statistics(task.states)
@@ -81,10 +82,19 @@ def compare(task: Task, statistics: VisitStatistics) -> Comparison:
     visits = occupancy(model, task.policy).sum(axis=0)
     variance = variance_of_visits(corrected_costs(task, observed), visits)
     variance += first_state_variance(model, task)
-    return Comparison(
+    return Alternatives(
         sqrt(variance / episodes),
         sqrt(return_variance(model, task.policy) / episodes),
     )
+
+
+def on_policy_variances(task: Task, statistics: VisitStatistics) -> FloatArray:
+    """K times the variance of each policy's value from K episodes of that policy alone, [J]."""
+    alone = [
+        replace(task, policy=policy, question=Question.of_value(policy)) for policy in task.policies
+    ]
+    errors = [find_alternatives(each, statistics).on_policy for each in alone]
+    return np.asarray(np.array(errors) ** 2 * statistics.episodes)
 
 
 def corrected_costs(task: Task, observed: RunStatistics) -> FloatArray:

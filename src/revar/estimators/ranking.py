@@ -1,0 +1,106 @@
+"""Which of several policies is the best, and whether the data can tell."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from revar.estimators.estimator import Estimate, JointEstimate
+from revar.model.arrays import FloatArray
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whom the leader beats, whom it equals for all practical purposes, and who is still open."""
+
+    leader: str
+    beaten: tuple[str, ...]
+    equal: tuple[str, ...]
+    undecided: tuple[str, ...]
+    confidence: float
+    indifference: float | None
+
+    @property
+    def decided(self) -> bool:
+        """Whether every question about the leader is answered."""
+        return not self.undecided
+
+    def __str__(self) -> str:
+        if self.undecided:
+            return f"{self.leader} leads, but may not be better than {_listed(self.undecided)}"
+        if not self.equal:
+            return f"{self.leader} is the best (confidence {self.confidence:.4g})"
+        tie = f"no difference larger than {self.indifference:g}"
+        if not self.beaten:
+            return f"{tie} (confidence {self.confidence:.4g})"
+        return (
+            f"{_listed((self.leader, *self.equal))} are the best, with {tie} to {self.leader} "
+            f"(confidence {self.confidence:.4g})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The values of policies with names, and the differences of the leader to the others.
+
+    A wrong policy is named the best only if one of the differences between the true best and the
+    others misses its interval. There are J - 1 of these; `quantile_of_differences` makes their
+    intervals hold together.
+    """
+
+    names: tuple[str, ...]
+    joint: JointEstimate
+    quantile: float  # of the interval of a value, or of one difference
+    quantile_of_differences: float
+
+    @property
+    def leader(self) -> int:
+        """The number of the policy whose estimated value is the largest."""
+        return int(self.joint.values.argmax())
+
+    @property
+    def values(self) -> dict[str, Estimate]:
+        """The value of each policy; every interval stands for itself."""
+        return {
+            name: self.joint.value_of(number, self.quantile)
+            for number, name in enumerate(self.names)
+        }
+
+    @property
+    def differences(self) -> dict[str, Estimate]:
+        """By how much the leader exceeds each of the others; these intervals hold together."""
+        return {
+            name: self.joint.difference(self.leader, number, self.quantile_of_differences)
+            for number, name in enumerate(self.names)
+            if number != self.leader
+        }
+
+    @cached_property
+    def chances_of_best(self) -> dict[str, float]:
+        """The chance that each is the best, if the errors are jointly normal."""
+        chances: FloatArray = self.joint.chances_of_best()
+        return dict(zip(self.names, chances.tolist(), strict=True))
+
+    def verdict(self, indifference: float | None = None) -> Verdict:
+        """What the intervals of the differences say; smaller ones than `indifference` are none."""
+        sorts: dict[str, list[str]] = {"beaten": [], "equal": [], "undecided": []}
+        for name, difference in self.differences.items():
+            low, high = difference.interval
+            sort = "undecided"
+            if low > 0.0:
+                sort = "beaten"
+            elif indifference is not None and -indifference <= low and high <= indifference:
+                sort = "equal"
+            sorts[sort].append(name)
+        return Verdict(
+            self.names[self.leader],
+            tuple(sorts["beaten"]),
+            tuple(sorts["equal"]),
+            tuple(sorts["undecided"]),
+            self.joint.confidence,
+            indifference,
+        )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    if len(names) == 1:
+        return names[0]
+    return f"{', '.join(names[:-1])} and {names[-1]}"
