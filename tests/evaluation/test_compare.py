@@ -199,7 +199,7 @@ def test_a_tie_is_a_result() -> None:
     assert result.stopped == "decided"
     assert result.episodes >= LEAST_WITHOUT_NOISE  # their difference never varies
     assert str(result.verdict) == (
-        "one and two are the best, with no difference larger than 0.05 to one (90% confidence)"
+        "one is the best, and two differs from it by no more than 0.05 (90% confidence)"
     )
     arms = revar.TabularMDP(np.zeros((1, 2, 1)), [[1.0, 1.0]], [[1.0, 0.5]], [1.0], 1)
     alike = compare(

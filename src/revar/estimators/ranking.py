@@ -32,14 +32,15 @@ class Verdict:
             return f"{self.leader} leads, but too little is known of {_listed(self.without_data)}"
         if self.undecided:
             return f"{self.leader} leads, but may not be better than {_listed(self.undecided)}"
+        level = f"({100 * self.confidence:.4g}% confidence)"
         if not self.equal:
-            return f"{self.leader} is the best ({100 * self.confidence:.4g}% confidence)"
-        tie = f"no difference larger than {self.indifference:g}"
-        if not self.beaten:
-            return f"{tie} ({100 * self.confidence:.4g}% confidence)"
+            return f"{self.leader} is the best {level}"
+        if not self.beaten and len(self.equal) == 1:
+            return f"no difference larger than {self.indifference:g} {level}"
+        differ = "differs" if len(self.equal) == 1 else "differ"
         return (
-            f"{_listed((self.leader, *self.equal))} are the best, with {tie} to {self.leader} "
-            f"({100 * self.confidence:.4g}% confidence)"
+            f"{self.leader} is the best, and {_listed(self.equal)} {differ} from it by no more "
+            f"than {self.indifference:g} {level}"
         )
 
 

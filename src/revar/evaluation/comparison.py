@@ -104,8 +104,8 @@ class ComparisonResult(CollectedResult):
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         lines += ["", str(self), f"strategy {self.strategy}, {self._why()}"]
         for name, value in self.values.items():
-            if value.unvisited_probability > 0:
-                share = f"{value.unvisited_probability:.2%}"
+            share = f"{value.unvisited_probability:.2%}"
+            if share != "0.00%":
                 lines.append(f"{share} of the episodes of {name} rest on no data")
         return "\n".join(lines)
 

@@ -44,11 +44,12 @@ def plan_flow(
         transitions, prior = credible_transitions(statistics.outcomes, statistics.visits, policy)
     for i in range(BALANCING if task.best else 1):
         if i > 0:
-            # The difference that would stay the hardest to tell gets more.
+            # The difference that would stay the hardest to tell gets more, as in `optimal_flow`.
             for q in range(weights.size):
-                weights[q] *= objective_of(
+                ratio = objective_of(
                     transitions, task.initial, layers, asked[q], already, ahead, behavior
                 )
+                weights[q] *= ratio * ratio
             weights /= max(weights.max(), TINY)
             costs = combine(weights, asked)
         accelerated_sweeps(
