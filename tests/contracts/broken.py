@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from revar.errors import InputError
 from revar.estimators import Estimate, Estimator, MonteCarlo
 from revar.model.mdp import TabularMDP
 from revar.model.statistics import VisitStatistics
@@ -90,6 +91,34 @@ class Stray(OnPolicy):
     """Takes every action, whatever the target policy does."""
 
     def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
+        return Plan(np.full((1, task.states, task.actions), 1.0 / task.actions), Selection.SAMPLE)
+
+
+@dataclass(frozen=True)
+class SingleMinded(OnPolicy):
+    """Refuses to plan for several policies."""
+
+    def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
+        if len(task.policies) > 1:
+            raise InputError("one policy at a time")
+        return super().plan(task, statistics)
+
+
+@dataclass(frozen=True)
+class Stacked(OnPolicy):
+    """A table for each policy, and nothing says that they are taken in turn."""
+
+    def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
+        return Plan(task.policies, Selection.SAMPLE)
+
+
+@dataclass(frozen=True)
+class StrayAmongSeveral(OnPolicy):
+    """Takes every action as soon as there are two policies."""
+
+    def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
+        if len(task.policies) == 1:
+            return super().plan(task, statistics)
         return Plan(np.full((1, task.states, task.actions), 1.0 / task.actions), Selection.SAMPLE)
 
 
@@ -276,6 +305,7 @@ BROKEN_STRATEGIES: dict[str, list[Callable[[], Strategy]]] = {
     "check_repr_round_trip": [Unreadable, forgetful],
     "check_plans_are_valid": [OutOfShape, Improbable],
     "check_asks_only_for_what_counts": [Stray],
+    "check_several_policies": [SingleMinded, Stacked, StrayAmongSeveral],
     "check_same_seed_same_result": [Restless],
     "check_threads_do_not_matter": [Restless, Counting],
     "check_runs_are_independent": [Counting],

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revar.compilation import plain_function
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.statistics import VisitStatistics
@@ -17,9 +16,7 @@ from revar.model.task import Task
 from revar.model.validation import SUM_TOLERANCE
 from revar.strategies.selection import DRAWN, Selection, UniformDraws, choose
 from revar.strategies.strategy import Plan, Strategy, make_plan
-from revar.strategies.strategy import table_of as compiled_table_of
 
-table_of = plain_function(compiled_table_of)  # quicker to call than the compiled one
 NOTHING_TAKEN: IntArray = np.zeros((0, 0, 0), dtype=np.int64)
 
 
@@ -42,7 +39,8 @@ class PlanInForce:
         # By table and state, where shares are followed step by step.
         self.taken: dict[tuple[int, int], IntArray] = {}  # [1, 1, A]
         self.counts_taken = plan.selection is Selection.FOLLOW
-        self._tables = plan.scores.shape[0]
+        self._tables = len(plan.scores)
+        self._by_step = plan.by_step
         self._selection = int(plan.selection)  # numba types a number faster than an enum
         # By table and state: checked scores [1, 1, A], and the mean of the target policies [1, A].
         self._rows: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = {}
@@ -70,7 +68,7 @@ class PlanInForce:
         [1 or L, 1, A] of a state that the plan does not cover. `remember` False is for a state or
         a row that may yet turn out to be another.
         """
-        place = table_of(step, episode, self._tables, self.plan.alternates), state
+        place = self._table(step, episode), state
         rows = self._rows.get(place) if remember else None
         if rows is None:
             rows = self._rows_at(*place, policies, without_data)
@@ -90,12 +88,15 @@ class PlanInForce:
         """Count an action taken at that step and state, where shares are followed step by step."""
         if not self.counts_taken:
             return
-        place = table_of(step, episode, self._tables, self.plan.alternates), state
+        place = self._table(step, episode), state
         taken = self.taken.get(place)
         if taken is None:
             taken = np.zeros((1, 1, self.plan.scores.shape[2]), dtype=np.int64)
             self.taken[place] = taken
         taken[0, 0, action] += 1
+
+    def _table(self, step: int, episode: int) -> int:
+        return step if self._by_step else episode % self._tables
 
     def _rows_at(
         self,

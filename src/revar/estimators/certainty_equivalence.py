@@ -153,7 +153,9 @@ def pair_errors(
     It carries Bessel's correction T/(T-1); a pair of one visit takes the pooled reward variance.
     """
     states, actions = weight.shape
-    visits = statistics.visits
+    # Out of the record before the loops: each time costs as much as the arithmetic of a pair.
+    outcomes, visits = statistics.outcomes, statistics.visits
+    reward_means = statistics.outcome_reward_mean
     freedom = 0
     squares = 0.0
     reward_variance = np.zeros((states, actions))
@@ -174,8 +176,17 @@ def pair_errors(
             if visits[s, a] == 1:
                 errors[s, a] = both * pooled_variance
             else:
-                errors[s, a] = pair_covariance(
-                    *(statistics.outcomes, weight, gain, other_weight, other_gain),
-                    *(reward_variance, statistics.outcome_reward_mean, known_transitions, s, a),
-                ) / (visits[s, a] - 1)
+                covariance = pair_covariance(
+                    outcomes,
+                    weight,
+                    gain,
+                    other_weight,
+                    other_gain,
+                    reward_variance,
+                    reward_means,
+                    known_transitions,
+                    s,
+                    a,
+                )
+                errors[s, a] = covariance / (visits[s, a] - 1)
     return errors

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import inf, isfinite, sqrt
 from statistics import NormalDist
 from typing import Any, ClassVar
 
@@ -10,9 +9,11 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
+from revar.model.question import combined_variances
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
+from revar.model.validation import as_floats
 from revar.registry import Registry
 
 
@@ -76,22 +77,24 @@ class JointEstimate:
 
     def combination(self, coefficients: Any, quantile: float | None = None) -> Estimate:
         """A linear combination of the values, with the error that their errors leave in it."""
-        row = np.asarray(coefficients, dtype=np.float64)
-        counts = np.flatnonzero(row)
-        row, parts = row[counts], self.covariance[np.ix_(counts, counts)]
-        variance = float(row @ parts @ row) if np.isfinite(parts).all() else inf
+        row = as_floats(coefficients, "coefficients")
+        if row.shape != self.values.shape or not np.isfinite(row).all():
+            raise InputError(
+                f"coefficients are {row.tolist()}; there must be a finite number for each of "
+                f"{self.values.size} policies"
+            )
         return Estimate(
-            float(row @ self.values[counts]),
-            sqrt(max(0.0, variance)) if isfinite(variance) else inf,
+            float(row @ self.values),
+            float(np.sqrt(combined_variances(row[None], self.covariance)[0])),
             self.episodes,
-            float(self.unvisited_probability[counts].max(initial=0.0)),
+            float(self.unvisited_probability[row != 0].max(initial=0.0)),
             self.confidence,
             quantile,
         )
 
     def simultaneous(self, coefficients: Any) -> list[Estimate]:
         """Combinations [Q, J] whose intervals hold together (by Bonferroni's inequality)."""
-        rows = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
+        rows = np.atleast_2d(as_floats(coefficients, "coefficients"))
         missed = (1.0 - self.confidence) / len(rows)
         quantile = NormalDist().inv_cdf(1.0 - missed / 2.0)
         return [self.combination(row, quantile) for row in rows]

@@ -1,6 +1,6 @@
 """What is asked of target policies: a value, a difference, several values, or which is best."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,10 +64,21 @@ class Combinations:
 
     def answer_variance(self, covariance: FloatArray) -> FloatArray:
         """The variances of `answer`, from covariances [..., J, J] of the values."""
-        variances = np.einsum(
-            "qj,...jk,qk->...q", self.coefficients, covariance, self.coefficients
-        ).clip(min=0.0)
+        variances = combined_variances(self.coefficients, covariance)
         return np.asarray(variances[..., 0] if self.single else variances)
+
+
+def combined_variances(coefficients: FloatArray, covariance: FloatArray) -> FloatArray:
+    """The variances [..., Q] of combinations [Q, J], from covariances [..., J, J] of the values.
+
+    Infinite where the data cannot tell one of the values that count.
+    """
+    unknown = np.isinf(covariance)
+    known = np.where(unknown, 0.0, covariance)
+    variances = np.einsum("qj,...jk,qk->...q", coefficients, known, coefficients).clip(min=0.0)
+    counts = (coefficients != 0).astype(np.float64)
+    lacking = np.einsum("qj,...jk,qk->...q", counts, unknown.astype(np.float64), counts) > 0
+    return np.asarray(np.where(lacking, np.inf, variances))
 
 
 def combinations_of(kind: str, policies: int) -> Combinations:
@@ -136,9 +147,10 @@ class Values(Question):
     """The values of several policies; what is minimised is the weighted sum of their variances."""
 
     def __init__(self, policies: Sequence[Any], weights: Any = None) -> None:
-        count = len(policies)
-        equal = combinations_of("values", count)
-        self._ask(policies, equal if weights is None else Combinations(np.eye(count), weights))
+        tables = _stack(policies)
+        equal = combinations_of("values", len(tables))
+        asked = equal if weights is None else Combinations(equal.coefficients, weights)
+        self._ask(tables, asked)
 
 
 class Best(Question):
@@ -149,13 +161,19 @@ class Best(Question):
     """
 
     def __init__(self, policies: Sequence[Any]) -> None:
-        if len(policies) < 2:
+        tables = _stack(policies)
+        if len(tables) < 2:
             raise InputError("the best of several policies needs at least two of them")
-        self._ask(policies, combinations_of("best", len(policies)))
+        self._ask(tables, combinations_of("best", len(tables)))
 
 
 def _stack(policies: Any) -> FloatArray:
-    tables = [as_floats(policy, "policy") for policy in policies]
+    if isinstance(policies, Mapping | str) or not isinstance(policies, Iterable):
+        raise InputError(
+            f"policies are a {type(policies).__name__}; they must be a list of arrays "
+            f"[states, actions]"
+        )
+    tables = [as_floats(policy, f"policy {number}") for number, policy in enumerate(policies)]
     if not tables:
         raise InputError("a question needs at least one policy")
     for number, table in enumerate(tables):

@@ -65,6 +65,8 @@ class Task:
             if policy.ndim != 2:
                 raise InputError(f"policy has shape {policy.shape}; it must be [states, actions]")
             question = Question.of_value(policy)
+        elif not isinstance(question, Question):
+            raise InputError(f"question is a {type(question).__name__}; it must be a Question")
         elif not np.array_equal(self.policy, question.policy):
             raise InputError("the policy of a task is not the mean of its question's policies")
         for name, policy in named_policies(question):

@@ -22,7 +22,6 @@ from revar.strategies.compiled_rule import (
     refresh_frequencies,
 )
 from revar.strategies.selection import Selection, best_action, sampled_action, tied_action
-from revar.strategies.strategy import table_of
 
 
 class RunResults(NamedTuple):
@@ -85,6 +84,7 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
     """Play the episodes from number `begin` up to, without it, number `end`."""
     states, actions = task.policy.shape
     tables = plan.scores.shape[0]
+    by_step = tables > 1 and not alternates  # as `Plan` has it
     logging = log.states.size > 0
     times = parameters.plan_times
     always = times.size == 0
@@ -99,9 +99,10 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
                 locate(world.start_cumulative, 0, world.start_states.size, rng.random())
             ]
         statistics.initial_count[s] += 1
+        only_table = episode % tables if alternates else 0
         steps = 0
         while s != states and steps < task.horizon:
-            table = table_of(steps, episode, tables, alternates)
+            table = steps if by_step else only_table
             propensity = np.nan
             if selection == Selection.SAMPLE:
                 a = sampled_action(plan.scores, table, s, rng.random())

@@ -129,8 +129,7 @@ def _first_plan(task: Task, mdp: TabularMDP, strategy: Strategy, estimator: Esti
 def _check_shares(mdp: TabularMDP, policy: FloatArray, plan: Plan) -> None:
     """Scores that an action may be drawn from sum to 1 in every state that can be entered."""
     if plan.selection is Selection.SAMPLE:
-        by_step = len(plan.scores) > 1 and not plan.alternates
-        for behavior in [plan.scores] if by_step else plan.scores:
+        for behavior in [plan.scores] if plan.by_step else plan.scores:
             check_behavior(mdp, behavior)
     elif plan.selection in DRAWN:
         # The target policy's actions may be taken whatever their shares.

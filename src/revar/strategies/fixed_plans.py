@@ -34,12 +34,14 @@ class OnPolicy(Strategy):
         """The target policy, or each in its turn, for good."""
         policies = task.policies
         if self.shares is not None:
-            if len(self.shares) != len(policies) or not all(
-                isinstance(share, int) and share > 0 for share in self.shares
+            if (
+                not isinstance(self.shares, tuple)
+                or len(self.shares) != len(policies)
+                or not all(isinstance(share, int) and share > 0 for share in self.shares)
             ):
                 raise InputError(
-                    f"shares are {self.shares!r}; there must be a positive whole number for each "
-                    f"of {len(policies)} policies"
+                    f"shares are {self.shares!r}; they must be a tuple of a positive whole number "
+                    f"for each of {len(policies)} policies"
                 )
             policies = np.repeat(policies, self.shares, axis=0)
         return Plan(policies, Selection.SAMPLE, alternates=len(policies) > 1)

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from revar.compilation import inlined
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.statistics import VisitStatistics
@@ -64,13 +63,13 @@ class Plan:
                 f"a plan lasts {self.lasts!r} episodes; it must be a whole number, or None for good"
             )
 
+    @property
+    def by_step(self) -> bool:
+        """Whether every step has its own table of scores; else episode k reads table k mod tables.
 
-@inlined
-def table_of(step: int, episode: int, tables: int, alternates: bool) -> int:
-    """Which of a plan's tables of scores episode number `episode` reads at that step."""
-    if alternates:
-        return episode % tables
-    return min(step, tables - 1)
+        (A plan that does not alternate has a single table then.)
+        """
+        return len(self.scores) > 1 and not self.alternates
 
 
 class Strategy(ABC):

@@ -17,7 +17,10 @@ from revar.errors import InputError
 from revar.simulation.result import SimulationResult
 
 # Fields of a result with a row for each run, and fields of a dataset.
-PER_RUN = ("estimates", "standard_errors", "unvisited_probability", "visits")
+PER_RUN = (
+    *("estimates", "standard_errors", "unvisited_probability"),
+    *("visits", "values", "covariances"),
+)
 STEPS = ("start", "states", "actions", "rewards", "successors", "propensities")
 
 

@@ -5,8 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from revar.model.arrays import BoolArray, FloatArray
+from revar.model.mdp import TabularMDP
 from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
+from revar.model.task import Task
 from revar.model.trajectory import ENDED
 from revar.problems import Problem
 from revar.simulation.plain import PlainRun, play_episode
@@ -15,7 +18,13 @@ from revar.simulation.world import World
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, visible_task
 from revar.testing.contracts import contract, expect, expect_refusal, identical
-from revar.testing.problems import on_policy_episodes, sample_problems, statistics_of, task_of
+from revar.testing.problems import (
+    on_policy_episodes,
+    questions_about,
+    sample_problems,
+    statistics_of,
+    task_of,
+)
 
 Factory = Callable[[], Strategy]
 
@@ -27,10 +36,10 @@ WITHIN_TARGET = (Selection.SAMPLE, Selection.TRACK, Selection.LARGEST)
 class RecordingRun(PlainRun):
     """A run that remembers which actions were asked for, and by which plan."""
 
-    def __init__(self, strategy: Strategy, problem: Problem, seed: int = 0) -> None:
-        task = visible_task(strategy, task_of(problem, EPISODES))
-        statistics = VisitStatistics.for_model(problem.mdp)
-        super().__init__(strategy, task, statistics, np.random.default_rng(seed))
+    def __init__(self, strategy: Strategy, mdp: TabularMDP, asked: Any) -> None:
+        task = visible_task(strategy, Task.of(mdp, asked, episodes=EPISODES))
+        statistics = VisitStatistics.for_model(mdp)
+        super().__init__(strategy, task, statistics, np.random.default_rng(0))
         self.asked: list[tuple[int, int, float, Plan]] = []  # state, action, propensity, plan
 
     def act(self, step: int, state: int) -> tuple[int, float]:
@@ -49,12 +58,7 @@ def check_plans_are_valid(factory: Factory) -> None:
     """
     strategy = factory()
     for problem in sample_problems():
-        run = RecordingRun(strategy, problem)
-        world = World.of(problem.mdp)
-        for episode in range(EPISODES):
-            plan = strategy.plan(run.task, run.statistics)
-            _expect_valid(plan, problem, f"the plan of {strategy!r} after {episode} episodes")
-            play_episode(run, world)
+        _expect_valid_plans(strategy, problem.mdp, problem.policy)
 
 
 @contract
@@ -66,30 +70,17 @@ def check_asks_only_for_what_counts(factory: Factory) -> None:
     """
     strategy = factory()
     for problem in sample_problems():
-        run = RecordingRun(strategy, problem)
-        world = World.of(problem.mdp)
-        for _ in range(EPISODES):
-            play_episode(run, world)
-        shares = np.zeros(problem.policy.shape, dtype=bool)
-        for state, action, propensity, plan in run.asked:
-            pair = f"state {state}, action {action} of {problem.name}"
-            within = plan.selection in WITHIN_TARGET
-            shares |= np.any(plan.scores > 0, axis=0) & (not within)
-            expect(
-                problem.policy[state, action] > 0 or shares[state, action],
-                f"{strategy!r} asks for {pair}, which the target policy never takes",
-            )
-            sampled = plan.selection is Selection.SAMPLE
-            expect(
-                propensity in plan.scores[:, state, action] if sampled else np.isnan(propensity),
-                f"{strategy!r} gives {pair} the propensity {propensity}",
-            )
-        visits = simulate(problem.mdp, problem.policy, strategy, episodes=EPISODES, runs=3).visits
-        outside = (problem.policy == 0) & ~shares
-        expect(
-            not visits[:, outside].any(),
-            f"{strategy!r} visits pairs of {problem.name} that the target policy never takes",
-        )
+        _expect_only_what_counts(strategy, problem, problem.policy)
+
+
+@contract
+def check_several_policies(factory: Factory) -> None:
+    """Asked about several target policies it plans, and asks only for what one of them takes."""
+    strategy = factory()
+    for problem in sample_problems():
+        for question in questions_about(problem):
+            _expect_valid_plans(strategy, problem.mdp, question)
+            _expect_only_what_counts(strategy, problem, question)
 
 
 @contract
@@ -97,7 +88,7 @@ def check_bad_rewards_are_refused(factory: Factory) -> None:
     """A reward that is not a number is refused, changes nothing, and collection goes on."""
     strategy = factory()
     for problem in sample_problems():
-        run = RecordingRun(strategy, problem)
+        run = RecordingRun(strategy, problem.mdp, problem.policy)
         world = World.of(problem.mdp)
         for _ in range(3):
             play_episode(run, world)
@@ -194,6 +185,7 @@ def check_its_estimators_take_its_data(factory: Factory) -> None:
 PLAN_CHECKS: tuple[Callable[[Factory], None], ...] = (
     check_plans_are_valid,
     check_asks_only_for_what_counts,
+    check_several_policies,
     check_bad_rewards_are_refused,
     check_planning_has_no_memory,
     check_only_oracles_see_the_model,
@@ -201,18 +193,30 @@ PLAN_CHECKS: tuple[Callable[[Factory], None], ...] = (
 )
 
 
-def _expect_valid(plan: Plan, problem: Problem, name: str) -> None:
-    mdp, scores = problem.mdp, plan.scores
-    shapes = [(steps, mdp.states, mdp.actions) for steps in (1, mdp.horizon)]
-    expect(scores.shape in shapes, f"{name} has shape {scores.shape}, not one of {shapes}")
-    expect(np.all(np.isfinite(scores)), f"{name} has scores that are not finite")
-    expect(np.all(scores >= 0), f"{name} has negative scores")
-    expect(plan.lasts is None or plan.lasts >= 0, f"{name} lasts {plan.lasts} episodes")
-    if plan.selection is not Selection.SAMPLE:
-        return
-    layers = reachable_layers(
-        mdp.arrays.outcomes, mdp.arrays.initial, problem.policy > 0, mdp.horizon
-    )
+def _expect_valid_plans(strategy: Strategy, mdp: TabularMDP, asked: Any) -> None:
+    run = RecordingRun(strategy, mdp, asked)
+    world = World.of(mdp)
+    for episode in range(EPISODES):
+        plan = strategy.plan(run.task, run.statistics)
+        name = f"the plan of {strategy!r} after {episode} episodes"
+        scores = plan.scores
+        shapes = [(steps, mdp.states, mdp.actions) for steps in (1, mdp.horizon)]
+        fits = scores.shape in shapes or (plan.alternates and scores.shape[1:] == shapes[0][1:])
+        expect(fits, f"{name} has shape {scores.shape}, not one of {shapes}")
+        expect(np.all(np.isfinite(scores)), f"{name} has scores that are not finite")
+        expect(np.all(scores >= 0), f"{name} has negative scores")
+        expect(plan.lasts is None or plan.lasts >= 0, f"{name} lasts {plan.lasts} episodes")
+        if plan.selection is Selection.SAMPLE and plan.alternates:
+            # An episode that reads one table alone comes only where that leads.
+            for table in scores:
+                _expect_probabilities(table[None], mdp, table > 0, name)
+        elif plan.selection is Selection.SAMPLE:
+            _expect_probabilities(scores, mdp, run.task.policy > 0, name)
+        play_episode(run, world)
+
+
+def _expect_probabilities(scores: FloatArray, mdp: TabularMDP, taken: BoolArray, name: str) -> None:
+    layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, taken, mdp.horizon)
     for t in range(mdp.horizon):
         table = scores[min(t, len(scores) - 1)]
         for state in layers.states[layers.start[t] : layers.start[t + 1]].tolist():
@@ -221,6 +225,34 @@ def _expect_valid(plan: Plan, problem: Problem, name: str) -> None:
                 abs(total - 1.0) < 1e-9,
                 f"{name} is sampled, but in state {state} at step {t} its scores sum to {total}",
             )
+
+
+def _expect_only_what_counts(strategy: Strategy, problem: Problem, asked: Any) -> None:
+    run = RecordingRun(strategy, problem.mdp, asked)
+    world = World.of(problem.mdp)
+    for _ in range(EPISODES):
+        play_episode(run, world)
+    policy = run.task.policy
+    who = "the target policy" if len(run.task.policies) == 1 else "any of the target policies"
+    shares = np.zeros(policy.shape, dtype=bool)
+    for state, action, propensity, plan in run.asked:
+        pair = f"state {state}, action {action} of {problem.name}"
+        within = plan.selection in WITHIN_TARGET
+        shares |= np.any(plan.scores > 0, axis=0) & (not within)
+        expect(
+            policy[state, action] > 0 or shares[state, action],
+            f"{strategy!r} asks for {pair}, which is no action of {who}",
+        )
+        sampled = plan.selection is Selection.SAMPLE
+        expect(
+            propensity in plan.scores[:, state, action] if sampled else np.isnan(propensity),
+            f"{strategy!r} gives {pair} the propensity {propensity}",
+        )
+    visits = simulate(problem.mdp, asked, strategy, episodes=EPISODES, runs=3).visits
+    expect(
+        not visits[:, (policy == 0) & ~shares].any(),
+        f"{strategy!r} visits pairs of {problem.name} that are no actions of {who}",
+    )
 
 
 def _snapshot(statistics: VisitStatistics) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from math import isfinite
 import numpy as np
 
 from revar.model.mdp import TabularMDP
+from revar.model.question import Best, Difference, Question, Values
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task, check_policy
 from revar.model.trajectory import Dataset
@@ -123,6 +124,19 @@ def crossroads() -> Problem:
         [[0.8, 0.2, 0.0], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.3, 0.3, 0.4], [0.0, 0.0, 0.0]]
     )
     return Problem("crossroads", mdp, policy)
+
+
+def questions_about(problem: Problem) -> tuple[Question, ...]:
+    """Questions about the target policy and another one.
+
+    The other leaves out the first of the actions of each state that has several.
+    """
+    other = problem.policy.copy()
+    several = np.flatnonzero((other > 0).sum(axis=1) > 1)
+    other[several, (other[several] > 0).argmax(axis=1)] = 0.0
+    other[several] /= other[several].sum(axis=1, keepdims=True)
+    policies = (problem.policy, other)
+    return Difference(*policies), Values(policies, (1.0, 3.0)), Best(policies)
 
 
 def task_of(problem: Problem, episodes: int) -> Task:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from revar.testing.contracts import (
     identical,
 )
 from revar.testing.plans import PLAN_CHECKS
-from revar.testing.problems import sample_problems
+from revar.testing.problems import questions_about, sample_problems
 
 Factory = Callable[[], Strategy]
 
@@ -75,14 +76,18 @@ def check_runs_are_independent(factory: Factory) -> None:
 
 @contract
 def check_compiled_agrees_with_plain(factory: Factory) -> None:
-    """The compiled loop and plain Python: the same numbers, to the last bit."""
+    """The compiled loop and plain Python: the same numbers, to the last bit.
+
+    Of one target policy, and of two.
+    """
     strategy = factory()
     for problem in sample_problems():
-        expect_same_results(
-            _simulate(strategy, problem),
-            _simulate(strategy, problem, compiled=False),
-            f"{strategy!r} compiled and in plain Python on {problem.name}",
-        )
+        for asked in (problem.policy, questions_about(problem)[0]):
+            expect_same_results(
+                _simulate(strategy, problem, asked=asked),
+                _simulate(strategy, problem, asked=asked, compiled=False),
+                f"{strategy!r} compiled and in plain Python on {problem.name}",
+            )
 
 
 @contract
@@ -116,6 +121,7 @@ def _simulate(
     strategy: Strategy,
     problem: Problem,
     *,
+    asked: Any = None,
     runs: int = RUNS,
     seed: int = 0,
     threads: int = 1,
@@ -123,7 +129,7 @@ def _simulate(
 ) -> SimulationResult:
     return simulate(
         problem.mdp,
-        problem.policy,
+        problem.policy if asked is None else asked,
         strategy,
         episodes=EPISODES,
         runs=runs,

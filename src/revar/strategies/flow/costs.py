@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revar.compilation import compiled
+from revar.compilation import compiled, compiled_in_place
 from revar.model.arrays import FloatArray, Layers, RunStatistics
 from revar.model.moments import reward_noise
 from revar.strategies.compiled_rule import TaskArrays
@@ -129,66 +129,71 @@ def _worth(
         np.zeros((states, actions)),
         np.zeros((states, actions)),
     )
+    everywhere_mean, everywhere_square = worth.everywhere_mean, worth.everywhere_square
     moments = np.zeros((count, count + 1))
     seen = np.zeros((count, count + 1))
+    scaled = np.zeros(count)
     for s in range(states):
         moments[:] = 0.0
         seen[:] = 0.0
-        for a in range(actions):
-            if statistics.visits[s, a] > 0:
-                _add_outcomes(statistics, policies, influences, row, s, a, worth, moments, seen)
-        moments /= np.maximum(seen, 1.0)
+        _add_outcomes(statistics, policies, influences, row, s, worth, moments, seen, scaled)
+        for j in range(count):
+            for k in range(count + 1):
+                moments[j, k] /= max(seen[j, k], 1.0)
         for a in range(actions):
             for j in range(count):
                 scale = row[j] * policies[j, s, a]
                 if scale != 0.0:
-                    worth.everywhere_mean[s, a] += scale * moments[j, count]
+                    everywhere_mean[s, a] += scale * moments[j, count]
                     for k in range(count):
                         both = scale * row[k] * policies[k, s, a]
-                        worth.everywhere_square[s, a] += both * moments[j, k]
+                        everywhere_square[s, a] += both * moments[j, k]
     return worth
 
 
-@compiled
+@compiled_in_place
 def _add_outcomes(
     statistics: RunStatistics,
     policies: FloatArray,
     influences: Influence,
     row: FloatArray,
     state: int,
-    action: int,
     worth: Worth,
     moments: FloatArray,
     seen: FloatArray,
+    scaled: FloatArray,
 ) -> None:
-    """A pair's own mean and square, and sums over its state of what outcomes are worth by policy.
+    """The mean and square of each pair of a state, and sums over it of what outcomes are worth.
 
     `moments` [J, J + 1] gets products of two policies, and in the last column what is worth to one;
-    `seen` counts visits by actions that the policies take.
+    `seen` counts visits by actions that the policies take. `scaled` [J] is room.
     """
     count, _, actions = policies.shape
-    pair = state * actions + action
-    visits = statistics.visits[state, action]
-    scaled = np.zeros(count)
-    for o in range(statistics.outcomes.row_start[pair], statistics.outcomes.row_start[pair + 1]):
-        times = float(statistics.outcome_count[o])
-        total = 0.0
-        for j in range(count):
+    row_start, visits = statistics.outcomes.row_start, statistics.visits
+    weights, gains = influences.weights, influences.gains
+    for a in range(actions):
+        if visits[state, a] == 0:
+            continue
+        pair = state * actions + a
+        for o in range(row_start[pair], row_start[pair + 1]):
+            times = float(statistics.outcome_count[o])
             reward = statistics.outcome_reward_mean[o]
-            own = influences.weights[j, state, action] * reward + influences.gains[j, o]
-            total += row[j] * own
-            share = policies[j, state, action]
-            scaled[j] = own / share if share > 0.0 else 0.0
-        worth.mean[state, action] += times * total / visits
-        worth.square[state, action] += times * total * total / visits
-        for j in range(count):
-            if policies[j, state, action] > 0.0:
-                moments[j, count] += times * scaled[j]
-                seen[j, count] += times
-                for k in range(count):
-                    if policies[k, state, action] > 0.0:
-                        moments[j, k] += times * scaled[j] * scaled[k]
-                        seen[j, k] += times
+            total = 0.0
+            for j in range(count):
+                own = weights[j, state, a] * reward + gains[j, o]
+                total += row[j] * own
+                share = policies[j, state, a]
+                scaled[j] = own / share if share > 0.0 else 0.0
+            worth.mean[state, a] += times * total / visits[state, a]
+            worth.square[state, a] += times * total * total / visits[state, a]
+            for j in range(count):
+                if policies[j, state, a] > 0.0:
+                    moments[j, count] += times * scaled[j]
+                    seen[j, count] += times
+                    for k in range(count):
+                        if policies[k, state, a] > 0.0:
+                            moments[j, k] += times * scaled[j] * scaled[k]
+                            seen[j, k] += times
 
 
 @compiled
