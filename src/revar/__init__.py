@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from revar.environments.tables import from_gymnasium as from_gymnasium
     from revar.evaluation.advice import advise as advise
     from revar.evaluation.aggregation import check_aggregation as check_aggregation
+    from revar.evaluation.comparison import ComparisonResult as ComparisonResult
+    from revar.evaluation.evaluate import compare as compare
     from revar.evaluation.evaluate import evaluate as evaluate
     from revar.evaluation.policies import epsilon_greedy as epsilon_greedy
     from revar.evaluation.policies import policy_from_predictor as policy_from_predictor
@@ -70,6 +72,8 @@ _HOMES = {
     "to_minari": "revar.datasets.minari",
     "advise": "revar.evaluation.advice",
     "check_aggregation": "revar.evaluation.aggregation",
+    "ComparisonResult": "revar.evaluation.comparison",
+    "compare": "revar.evaluation.evaluate",
     "evaluate": "revar.evaluation.evaluate",
     "epsilon_greedy": "revar.evaluation.policies",
     "policy_from_predictor": "revar.evaluation.policies",

@@ -92,7 +92,7 @@ def compared(name: str) -> Floats:
 @cache
 def on_policy_and_limit(name: str) -> tuple[float, float]:
     mdp, policy = problems.find("gridworld")().mdp, compared(name)
-    flow = optimal_flow(mdp, policy, tolerance=1e-7)
+    flow = optimal_flow(mdp, policy, tolerance=1e-6)
     return estimation_variance(mdp, policy, policy), flow.limit
 
 
@@ -143,9 +143,9 @@ def test_their_differences(
     digits = 5e-2 if pair == "BC" else 5e-3
     assert (costs[needed] / visits[needed]).sum() == pytest.approx(pooled, abs=digits)
     assert limits.sum() == pytest.approx(own_limits, abs=5e-3)
-    found = optimal_flow(mdp, difference, tolerance=1e-7).limit
+    found = optimal_flow(mdp, difference, tolerance=1e-6).limit
     assert found == pytest.approx(flow, abs=5e-4)
-    found = optimal_flow(mdp, Values([first, second]), tolerance=1e-7).limit
+    found = optimal_flow(mdp, Values([first, second]), tolerance=1e-6).limit
     assert found == pytest.approx(shared_flow, abs=5e-4)
 
 

@@ -194,9 +194,11 @@ def test_policies_of_the_same_value_have_no_best() -> None:
     policies = [bandit_policies[1], bandit_policies[2], bandit_policies[2]]
     assert estimation_variance(bandit(), Best(policies), behavior) < np.inf
     # Equal but for rounding, 0.1 + 0.2 against 0.3, also where the values themselves cancel.
-    policies = [[[0.1, 0.2, 0.7, 0.0]], [[0.3, 0.0, 0.7, 0.0]]]
+    mdp = bandit([3.0, 3.0, -1.5, 0.0])
+    policies = [[[0.1, 0.2, 0.6, 0.1]], [[0.3, 0.0, 0.6, 0.1]]]
+    assert policy_value(mdp, policies[0]) != policy_value(mdp, policies[1])
     with pytest.raises(InputError, match="policies 0 and 1 have the same value"):
-        estimation_variance(bandit([7.0, 7.0, -3.0, 1.0]), Best(policies), behavior)
+        estimation_variance(mdp, Best(policies), behavior)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ class Panel:
     y_scale: Scale = "log"
     categories: tuple[str, ...] = ()  # names of the whole numbers on the y axis, from 0 upwards
     y_range: tuple[float, float] | None = None  # None: as the lines need
+    x_mark: float | None = None  # where a vertical line helps the eye
 
 
 @dataclass(frozen=True, eq=False)

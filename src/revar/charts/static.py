@@ -143,6 +143,8 @@ def plain_number(value: float, place: int | None = None) -> str:
 def _add_legend(figure: Figure, axes: Axes) -> None:
     """One legend for all panels, beside them: dots leave no room within."""
     handles, labels = axes.get_legend_handles_labels()
+    if not labels:
+        return
     legend = figure.legend(handles, labels, loc="outside right center", fontsize=7, frameon=False)
     for text in legend.get_texts():
         text.set(**PLAIN)
@@ -162,6 +164,8 @@ def _draw_lines(axes: Axes, panel: Panel) -> None:
             _draw_line(axes, line)
     if panel.y_range is not None:
         axes.set_ylim(*panel.y_range)
+    if panel.x_mark is not None:
+        axes.axvline(panel.x_mark, color="#000000", linewidth=0.8, zorder=1)
 
 
 def _draw_panel(axes: Axes, panel: Panel) -> None:
@@ -170,7 +174,7 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     if panel.categories:
         axes.set_yticks(range(len(panel.categories)), panel.categories, **PLAIN)
         axes.grid(visible=False, axis="x")
-        axes.invert_yaxis()
+        axes.set_ylim(len(panel.categories) - 0.5, -0.5)
         return
     # Room on the right for the labels of the lines.
     low, high = axes.get_xlim()

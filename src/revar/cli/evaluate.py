@@ -1,73 +1,38 @@
 """`revar evaluate`: a policy's value in an environment; `revar advise`: what that will take."""
 
 import json
-import re
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from revar.cli.collecting import collect_and_show, finite
 from revar.cli.options import (
+    collecting_options,
     environment_options,
     load_policy_option,
     parse_bins,
     parse_named_values,
-    search_this_folder,
+    policy_options,
 )
-from revar.errors import INTERRUPTED
 
 if TYPE_CHECKING:
     from revar.evaluation.result import EvaluationResult
 
-EPISODES = 1000
-
 
 @click.command()
 @environment_options
-@click.option("--strategy", default="flow", show_default=True, help="Strategy id.")
-@click.option("--episodes", type=int, help=f"Default: {EPISODES}, or the resumed file's budget.")
+@policy_options
 @click.option("--half-width", type=float, help="Stop when the interval is that narrow.")
-@click.option("--environments", default=1, show_default=True, help="Played side by side.")
-@click.option("--workers", type=int, help="Worker processes; 1 is this process.")
-@click.option(
-    "--engine",
-    type=click.Choice(["processes", "ray", "inline"]),
-    default="processes",
-    show_default=True,
-    help="What workers are; the numbers are the same.",
-)
-@click.option("--batch", type=int, help="Episodes that a worker is given at once, at most.")
-@click.option("--address", help="Of a running Ray cluster, e.g. auto. Default: this machine.")
-@click.option("--prior", type=click.Path(), help="Episodes collected earlier (.npz, .parquet).")
-@click.option("--output", type=click.Path(), help="Save the episodes (.npz or .parquet).")
-@click.option("--resume", type=click.Path(), help="Go on from this file, and save to it.")
-@click.option("--plot", "figure", type=click.Path(), help="Save a figure (.png, .svg, .pdf).")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@collecting_options
 def evaluate(
     environment: str,
     policy_name: str | None,
     epsilon: float | None,
-    env_options: tuple[str, ...],
-    bins_text: str | None,
-    horizon: int | None,
-    discount: float | None,
     confidence: float,
-    seed: int | None,
-    strategy: str,
-    episodes: int | None,
     half_width: float | None,
-    environments: int,
-    workers: int | None,
-    engine: str,
-    batch: int | None,
-    address: str | None,
-    prior: str | None,
-    output: str | None,
-    resume: str | None,
-    figure: str | None,
-    as_json: bool,
+    **collecting: Any,
 ) -> None:
     """Evaluate a policy in a Gymnasium environment, and say how sure the value is.
 
@@ -84,59 +49,19 @@ def evaluate(
       revar evaluate my_module:Simulator --policy my_module:policy --workers 8 --output runs.npz
     """
     import revar
-    from revar.errors import InputError
 
-    search_this_folder()
-    if output is not None and Path(output).exists():
-        raise InputError(f"{output} exists; go on from it with --resume, or name another file")
-    options = parse_named_values(env_options)
-    if figure is not None:
-        from revar.evaluation.plot import check_figure_path
-
-        check_figure_path(figure)
-    stopped: revar.EvaluationError | None = None
-    try:
-        found = revar.evaluate(
-            environment,
-            load_policy_option(environment, policy_name, epsilon, options),
-            strategy=strategy,
-            episodes=_read_budget(resume) if episodes is None else episodes,
-            horizon=horizon,
-            discount=discount,
-            seed=seed,
-            half_width=half_width,
-            confidence=confidence,
-            progress=sys.stderr.isatty(),
-            bins=parse_bins(bins_text),
-            environments=environments,
-            env_options=options,
-            workers=workers,
-            engine=engine,
-            batch=batch,
-            address=address,
-            prior=prior,
-            save=output,
-            resume=resume,
+    def run(**settings: Any) -> "EvaluationResult":
+        policy = load_policy_option(environment, policy_name, epsilon, settings["env_options"])
+        return revar.evaluate(
+            environment, policy, half_width=half_width, confidence=confidence, **settings
         )
-    except revar.EvaluationError as error:
-        if error.result is None:
-            raise
-        stopped, found = error, error.result
-    saved = output or resume
-    if not found.complete and saved is None:
-        saved = _unused_name(environment, found.seed)
-        found.save(saved)
-    click.echo(_json(found) if as_json else _text(found, saved))
-    if figure is not None:
-        found.plot(figure)
-    if stopped is not None:
-        raise stopped
-    if not found.complete:
-        sys.exit(INTERRUPTED)
+
+    collect_and_show(run, _numbers, environment, **collecting)
 
 
 @click.command()
 @environment_options
+@policy_options
 @click.option("--half-width", type=float, required=True, help="Of the wanted interval.")
 @click.option("--pilot", default=200, show_default=True, help="On-policy episodes to play first.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
@@ -188,41 +113,8 @@ def advise(
         click.echo(str(advice))
 
 
-def _read_budget(resume: str | None) -> int:
-    from revar.datasets.files import load_collected
-
-    conditions = None if resume is None else load_collected(resume)[1]
-    return EPISODES if conditions is None else conditions.episodes
-
-
-def _unused_name(environment: str, seed: int) -> str:
-    """A new file for episodes that would otherwise be lost."""
-    stem = f"revar-{re.sub(r'[^A-Za-z0-9.]+', '-', environment)}-seed{seed}"
-    number = 1
-    while Path(name := f"{stem}{f'-{number}' if number > 1 else ''}.npz").exists():
-        number += 1
-    return name
-
-
-def _text(result: "EvaluationResult", saved: str | None) -> str:
-    lines = [str(result), "", result.table(), f"seed {result.seed}"]
-    if saved is not None:
-        lines.append(f"{result.episodes:,} episodes saved to {saved}")
-    if result.stopped == "interrupted":
-        lines.append(
-            f"to go on: the same command with --resume {saved} (and no --output); the seed is "
-            f"{result.seed}"
-        )
-    return "\n".join(lines)
-
-
-def _json(result: "EvaluationResult") -> str:
-    from math import isfinite
-
-    def finite(number: float) -> float | None:
-        return float(number) if isfinite(number) else None
-
-    content: dict[str, Any] = {
+def _numbers(result: "EvaluationResult") -> dict[str, Any]:
+    return {
         "value": result.value,
         "standard_error": finite(result.standard_error),
         "interval": [finite(end) for end in result.interval],
@@ -236,4 +128,3 @@ def _json(result: "EvaluationResult") -> str:
         "on_policy_standard_error": finite(result.alternatives.on_policy),
         "monte_carlo_standard_error": finite(result.alternatives.monte_carlo),
     }
-    return json.dumps(content, indent=1)

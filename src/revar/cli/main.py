@@ -7,6 +7,7 @@ import click
 
 from revar import __version__
 from revar.cli.campaign import campaign
+from revar.cli.compare import compare
 from revar.cli.evaluate import advise, evaluate
 from revar.cli.experiments import demo, report, reproduce
 from revar.cli.serve import serve
@@ -36,6 +37,7 @@ def revar() -> None:
     Examples:
       revar demo                  what choosing the actions buys, on one problem
       revar evaluate              a policy's value in an environment, with an interval
+      revar compare               which of several policies is the best
       revar advise                how many episodes that will take
       revar simulate              strategies and estimators on a model, at equal budgets
       revar reproduce all         the paper's experiments and those beyond it, with reports
@@ -79,7 +81,10 @@ def list_ids(kind: str | None) -> None:
         console.print(table)
 
 
-for command in (advise, campaign, demo, evaluate, list_ids, report, reproduce, serve, simulate):
+for command in (
+    *(advise, campaign, compare, demo, evaluate),
+    *(list_ids, report, reproduce, serve, simulate),
+):
     revar.add_command(command)
 
 

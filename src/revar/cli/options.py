@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 ClickFunction = TypeVar("ClickFunction", bound=Callable[..., Any])
 
-_ENVIRONMENT = (
-    click.argument("environment"),
+_POLICY = (
     click.option(
         "--policy",
         "policy_name",
@@ -25,6 +24,10 @@ _ENVIRONMENT = (
     click.option(
         "--epsilon", type=float, help="Share of random actions; otherwise the policy's best."
     ),
+    click.option("--confidence", default=0.95, show_default=True),
+)
+_ENVIRONMENT = (
+    click.argument("environment"),
     click.option(
         "--env-option",
         "env_options",
@@ -35,8 +38,28 @@ _ENVIRONMENT = (
     click.option("--bins", "bins_text", help="Edges for continuous observations, as JSON lists."),
     click.option("--horizon", type=int, help="Default: the environment's time limit."),
     click.option("--discount", type=float, help="Default: a built-in problem's own, else 1."),
-    click.option("--confidence", default=0.95, show_default=True),
     click.option("--seed", type=int, help="Default: a new one, which is printed."),
+)
+EPISODES = 1000
+_COLLECTING = (
+    click.option("--strategy", default="flow", show_default=True, help="Strategy id."),
+    click.option("--episodes", type=int, help=f"Default: {EPISODES}, or that of the resumed file."),
+    click.option("--environments", default=1, show_default=True, help="Played side by side."),
+    click.option("--workers", type=int, help="Worker processes; 1 is this process."),
+    click.option(
+        "--engine",
+        type=click.Choice(["processes", "ray", "inline"]),
+        default="processes",
+        show_default=True,
+        help="What workers are; the numbers are the same.",
+    ),
+    click.option("--batch", type=int, help="Episodes that a worker is given at once, at most."),
+    click.option("--address", help="Of a running Ray cluster, e.g. auto. Default: this machine."),
+    click.option("--prior", type=click.Path(), help="Episodes collected earlier (.npz, .parquet)."),
+    click.option("--output", type=click.Path(), help="Save the episodes (.npz or .parquet)."),
+    click.option("--resume", type=click.Path(), help="Go on from this file, and save to it."),
+    click.option("--plot", "figure", type=click.Path(), help="Save a figure (.png, .svg, .pdf)."),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON for machines."),
 )
 _ENGINE = (
     click.option(
@@ -59,8 +82,18 @@ _ENGINE = (
 
 
 def environment_options(command: ClickFunction) -> ClickFunction:
-    """Add the options that say what is evaluated."""
+    """Add the environment, and the options that say how it is played."""
     return _add(_ENVIRONMENT, command)
+
+
+def policy_options(command: ClickFunction) -> ClickFunction:
+    """Add --policy, --epsilon and --confidence."""
+    return _add(_POLICY, command)
+
+
+def collecting_options(command: ClickFunction) -> ClickFunction:
+    """Add the options that say how episodes are collected, and where to."""
+    return _add(_COLLECTING, command)
 
 
 def engine_options(command: ClickFunction) -> ClickFunction:

@@ -38,7 +38,9 @@ class Conditions(msgspec.Struct, frozen=True):
     prior_episodes: int = 0
     options: str | None = None  # the environment was opened with
     bins: str | None = None
-    policy: str | None = None  # a digest of the target policy over the states of the episodes
+    policy: str | None = None  # a digest of the target policies over the states of the episodes
+    names: tuple[str, ...] | None = None  # of several target policies
+    question: str | None = None  # that was asked of them
     # How many of the stored episodes were complete when the generators below were in that state.
     resumable: int = 0
     generators: tuple[str, ...] | None = None  # of the environments, as JSON; None if not known

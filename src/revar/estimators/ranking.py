@@ -6,6 +6,9 @@ from functools import cached_property
 from revar.estimators.estimator import Estimate, JointEstimate
 from revar.model.arrays import FloatArray
 
+# Nothing is decided while a larger share of a policy's episodes rests on no data.
+MOST_UNVISITED = 0.01
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -15,6 +18,7 @@ class Verdict:
     beaten: tuple[str, ...]
     equal: tuple[str, ...]
     undecided: tuple[str, ...]
+    without_data: tuple[str, ...]  # policies too much of which rests on no data
     confidence: float
     indifference: float | None
 
@@ -24,16 +28,19 @@ class Verdict:
         return not self.undecided
 
     def __str__(self) -> str:
+        if self.without_data:
+            return f"{self.leader} leads, but too little is known of {_listed(self.without_data)}"
         if self.undecided:
             return f"{self.leader} leads, but may not be better than {_listed(self.undecided)}"
+        level = f"({100 * self.confidence:.4g}% confidence)"
         if not self.equal:
-            return f"{self.leader} is the best (confidence {self.confidence:.4g})"
-        tie = f"no difference larger than {self.indifference:g}"
-        if not self.beaten:
-            return f"{tie} (confidence {self.confidence:.4g})"
+            return f"{self.leader} is the best {level}"
+        if not self.beaten and len(self.equal) == 1:
+            return f"no difference larger than {self.indifference:g} {level}"
+        differ = "differs" if len(self.equal) == 1 else "differ"
         return (
-            f"{_listed((self.leader, *self.equal))} are the best, with {tie} to {self.leader} "
-            f"(confidence {self.confidence:.4g})"
+            f"{self.leader} is the best, and {_listed(self.equal)} {differ} from it by no more "
+            f"than {self.indifference:g} {level}"
         )
 
 
@@ -82,10 +89,13 @@ class Ranking:
     def verdict(self, indifference: float | None = None) -> Verdict:
         """What the intervals of the differences say; smaller ones than `indifference` are none."""
         sorts: dict[str, list[str]] = {"beaten": [], "equal": [], "undecided": []}
+        unseen = self.joint.unvisited_probability > MOST_UNVISITED
         for name, difference in self.differences.items():
             low, high = difference.interval
             sort = "undecided"
-            if low > 0.0:
+            if difference.unvisited_probability > MOST_UNVISITED:
+                pass
+            elif low > 0.0:
                 sort = "beaten"
             elif indifference is not None and -indifference <= low and high <= indifference:
                 sort = "equal"
@@ -95,6 +105,7 @@ class Ranking:
             tuple(sorts["beaten"]),
             tuple(sorts["equal"]),
             tuple(sorts["undecided"]),
+            tuple(name for name, lacks in zip(self.names, unseen, strict=True) if lacks),
             self.joint.confidence,
             indifference,
         )

@@ -113,7 +113,7 @@ def advise(
         if horizon is None:
             raise InputError("advice from stored data needs a horizon")
         discount = 1.0 if discount is None else discount
-        collection = learn_stored(data, policy, horizon, discount, env, bins, env_options)
+        collection = learn_stored(data, {"": policy}, horizon, discount, env, bins, env_options)
         task, statistics = collection.task, collection.statistics
         unvisited = collection.estimate().unvisited_probability
     else:

@@ -1,37 +1,18 @@
-"""evaluate: collect episodes in a real environment, and say what the policy is worth."""
+"""evaluate: what is a policy worth? compare: which of several policies is the best?"""
 
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack, cast
 
-from revar.collection import Collection
-from revar.datasets.files import Conditions, dataset_of, load_collected
-from revar.environments.observations import Bins, make_encoding
-from revar.environments.opening import (
-    action_count,
-    built_in_discount,
-    built_in_policy,
-    horizon_of,
-    open_environments,
-)
-from revar.errors import InputError, require_extra
-from revar.evaluation.checkpoints import checkpoint_times, quantile
-from revar.evaluation.players import Interrupt, Player, VectorPlayer, catch_interrupts
-from revar.evaluation.policies import TargetPolicy, target_policy_of
+from revar.environments.observations import Bins
+from revar.evaluation.collect import CollectionSettings, collect
+from revar.evaluation.comparison import ComparisonResult
+from revar.evaluation.goals import ComparisonGoal, ValueGoal
+from revar.evaluation.policies import check_policies
 from revar.evaluation.result import EvaluationResult
-from revar.evaluation.run import Evaluation, Progress
-from revar.evaluation.workers.pool import PoolPlayer, choose_pool
-from revar.evaluation.workers.worker import WorkerSetup
+from revar.evaluation.run import Progress
 from revar.model.trajectory import Dataset
-from revar.model.validation import (
-    check_confidence,
-    check_count,
-    check_episodes,
-    check_half_width,
-)
-from revar.progress import progress_bar
-from revar.strategies.strategy import Strategy, find_strategy
+from revar.model.validation import check_episodes
+from revar.strategies.strategy import Strategy
 
 
 def evaluate(
@@ -79,138 +60,81 @@ def evaluate(
     Ctrl-C returns what there is, with `complete` False. An error raises EvaluationError, whose
     `result` holds it.
     """
-    chosen = find_strategy(strategy)
     budget = check_episodes(episodes)
-    _check_goal(half_width, confidence)
-    stored, earlier = (None, None) if resume is None else load_collected(resume)
-    if stored is not None and earlier is None:
-        raise InputError(f"{resume} was not collected by an evaluation; give it as prior")
-    if earlier is not None:
-        seed = earlier.seed if seed is None else seed
-        workers = earlier.workers if workers is None else workers
-        batch = earlier.batch if batch is None else batch
-    before = None if prior is None else dataset_of(prior, "prior")
-    side_by_side = check_count(environments, "environments")
-    pool = choose_pool(
+    result = collect(
         env,
-        workers,
-        engine,
-        batch,
-        address,
+        {"": policy},
         budget,
-        side_by_side,
-        single=earlier is not None and earlier.workers == 1,
-    )
-    opened = open_environments(env, env_options, side_by_side)
-    player: Player | VectorPlayer | PoolPlayer | None = None
-    try:
-        collection = Collection(
-            chosen,
-            horizon=horizon_of(opened, horizon),
-            discount=built_in_discount(env, env_options) if discount is None else discount,
-            episodes=budget,
+        ValueGoal(confidence, half_width, budget),
+        CollectionSettings(
+            strategy=strategy,
+            horizon=horizon,
+            discount=discount,
             seed=seed,
-            actions=action_count(opened),
-        )
-        chosen_policy = built_in_policy(env, env_options) if policy is None else policy
-        target = target_policy_of(opened, chosen_policy, bins)
-        collection.first_label = target.first_label
-        with catch_interrupts() as interrupt:
-            if before is not None:
-                collection.learn_from(before, target)
-            times = checkpoint_times(budget)
-            if pool is None:
-                player = _player(opened, bins, target, collection.seed, interrupt)
-            else:
-                setup = WorkerSetup(
-                    env,
-                    env_options,
-                    chosen_policy,
-                    bins,
-                    chosen,
-                    collection.horizon,
-                    collection.discount,
-                    budget,
-                    collection.seed,
-                    collection.prior_episodes,
-                )
-                start = partial(pool.start, setup, interrupt)
-                player = PoolPlayer(collection, target, pool, start, interrupt)
-            evaluation = Evaluation(
-                collection,
-                player,
-                target,
-                Conditions(
-                    environment=env if isinstance(env, str) else type(opened.unwrapped).__name__,
-                    strategy=repr(chosen),
-                    horizon=collection.horizon,
-                    discount=collection.discount,
-                    seed=collection.seed,
-                    episodes=budget,
-                    environments=player.width,
-                    workers=None if pool is None else pool.workers,
-                    batch=None if pool is None else pool.longest,
-                    prior_episodes=collection.prior_episodes,
-                    options=repr(sorted((env_options or {}).items())),
-                    bins=repr(bins),
-                ),
-                times,
-                quantile(confidence, times if half_width is not None else None),
-                confidence,
-                half_width,
-                before,
-                _path_to_write(save, resume),
-                interrupt,
-            )
-            if stored is not None and earlier is not None:
-                evaluation.resume_from(stored, earlier)
-            with _show_progress(progress, chosen.id) as report:
-                return evaluation.run(report)
-    finally:
-        if isinstance(player, PoolPlayer):
-            player.close()
-        if opened is not env:
-            opened.close()
+            progress=progress,
+            bins=bins,
+            environments=environments,
+            env_options=env_options,
+            workers=workers,
+            engine=engine,
+            batch=batch,
+            address=address,
+            prior=prior,
+            save=save,
+            resume=resume,
+        ),
+    )
+    return cast(EvaluationResult, result)
 
 
-def _player(
-    opened: Any, bins: Bins | None, target: TargetPolicy, seed: int, interrupt: Interrupt
-) -> Player | VectorPlayer:
-    if hasattr(opened, "num_envs"):
-        observations = make_encoding(opened.single_observation_space, bins)
-        return VectorPlayer(opened, observations, target, seed, interrupt)
-    observations = make_encoding(opened.observation_space, bins)
-    return Player(opened, observations, target, seed, interrupt)
+class Collecting(TypedDict, total=False):
+    """What `compare` takes besides, as `evaluate` does."""
+
+    strategy: str | Strategy
+    horizon: int | None
+    discount: float | None
+    seed: int | None
+    progress: bool | Progress
+    bins: Bins | None
+    environments: int
+    env_options: dict[str, Any] | None
+    workers: int | None
+    engine: str
+    batch: int | None
+    address: str | None
+    prior: Dataset | str | Path | None
+    save: str | Path | None
+    resume: str | Path | None
 
 
-def _check_goal(half_width: float | None, confidence: float) -> None:
-    if half_width is not None:
-        check_half_width(half_width)
-    check_confidence(confidence)
+def compare(
+    env: Any,
+    policies: Any,
+    *,
+    episodes: int,
+    question: str = "best",
+    decide: float | None = None,
+    indifference: float | None = None,
+    confidence: float | None = None,
+    **collecting: Unpack[Collecting],
+) -> ComparisonResult:
+    """Collect at most `episodes` episodes of `env` that answer which of `policies` is the best.
 
+    policies: a mapping from names to policies, each given as in `evaluate`.
+    question: what the episodes are to answer: "best", "values" (all of them, equally well), or
+        "difference" (of two policies).
+    decide: a confidence, such as 0.95: stop when the best is known with it. All looks at the data
+        and all differences are allowed for.
+    indifference: a difference that does not matter: stop, too, when no other policy differs from
+        the best by more.
+    confidence: of the intervals; by default 0.95, or that of `decide`.
 
-def _path_to_write(save: str | Path | None, resume: str | Path | None) -> Path | None:
-    """Checked before the first episode: what was collected must not be lost to a misspelling."""
-    path = save if save is not None else resume
-    if path is None:
-        return None
-    target = Path(path)
-    if target.suffix not in (".npz", ".parquet"):
-        raise InputError(f"{path}: datasets are saved as .npz or .parquet")
-    if not target.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {target.parent}")
-    if target.is_dir():
-        raise InputError(f"{path} is a folder; the episodes need a file")
-    if target.suffix == ".parquet":
-        require_extra("pyarrow.parquet", "parquet")
-    if target.exists() and (resume is None or not target.samefile(resume)):
-        raise InputError(f"{path} exists; resume from it, or name another file")
-    return target
-
-
-def _show_progress(
-    progress: bool | Progress, label: str
-) -> AbstractContextManager[Progress | None]:
-    if progress is True:
-        return progress_bar(label)
-    return nullcontext(progress if callable(progress) else None)
+    Everything else is as in `evaluate`: strategy, horizon, discount, seed, progress, bins,
+    environments, env_options, workers, engine, batch, address, prior, save, resume. So are Ctrl-C
+    and errors.
+    """
+    chosen = check_policies(policies)
+    budget = check_episodes(episodes)
+    goal = ComparisonGoal.of(tuple(chosen), question, confidence, decide, indifference, budget)
+    result = collect(env, chosen, budget, goal, CollectionSettings(**collecting))
+    return cast(ComparisonResult, result)

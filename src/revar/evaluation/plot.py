@@ -1,5 +1,7 @@
-"""The figure of an evaluation: how its interval shrank, beside that of on-policy collection."""
+"""The figures of results: how an interval shrank, and a forest plot of several policies."""
 
+from collections.abc import Iterable, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,6 +10,8 @@ from revar.charts.chart import BLUE, VERMILION, Chart, Line, Panel, Style
 from revar.errors import require_extra
 
 if TYPE_CHECKING:
+    from revar.estimators.estimator import Estimate
+    from revar.evaluation.comparison import ComparisonResult
     from revar.evaluation.result import EvaluationResult
 
 
@@ -18,9 +22,20 @@ def check_figure_path(path: Any) -> None:
 
 def plot_result(result: "EvaluationResult", path: Any = None) -> Any:
     """Draw the value and interval at every checkpoint, and the on-policy interval at the end."""
+    return _plot(chart_of(result), path)
+
+
+def plot_comparison(result: "ComparisonResult", path: Any = None) -> Any:
+    """Draw the value of every policy, and how far the best is above each of the others."""
+    return _plot(forest_of(result), path, str(result))
+
+
+def _plot(chart: Chart, path: Any, title: str = "") -> Any:
     drawing = _drawing()
     target = None if path is None else drawing.check_figure_path(path)
-    figure = drawing.draw(chart_of(result))
+    figure = drawing.draw(chart)
+    if title:
+        figure.suptitle(fill(title, 100), fontsize=9, parse_math=False)
     if target is not None:
         figure.savefig(target, dpi=150)
     return figure
@@ -60,6 +75,56 @@ def chart_of(result: "EvaluationResult") -> Chart:
         y_range=y_range,
     )
     return Chart("evaluation", "", (panel,), alone=True)
+
+
+def forest_of(result: "ComparisonResult") -> Chart:
+    """What the forest plot shows, the best policy first."""
+    order = sorted(result.names, key=lambda name: -result.values[name].value)
+    differences = result.differences
+    level = f"{100 * result.confidence:.4g}% intervals"
+    return Chart(
+        "comparison",
+        str(result),
+        (
+            Panel(
+                f"values, {level}",
+                (_dots([result.values[name] for name in order], range(len(order)), BLUE),),
+                "estimated value",
+                "",
+                "linear",
+                "linear",
+                categories=tuple(order),
+            ),
+            Panel(
+                f"best minus the others, {level}",
+                (
+                    _dots(
+                        [differences[name] for name in order[1:]], range(1, len(order)), VERMILION
+                    ),
+                ),
+                f"value of {result.best} minus that of the policy",
+                "",
+                "linear",
+                "linear",
+                categories=tuple(order),
+                x_mark=0.0,
+            ),
+        ),
+    )
+
+
+def _dots(estimates: "Sequence[Estimate]", places: Iterable[int], color: str) -> Line:
+    ends = np.array([each.interval for each in estimates])
+    reach = (ends[:, 1] - ends[:, 0]) / 2.0
+    known = np.isfinite(reach)
+    return Line(
+        "",
+        np.where(known, [each.value for each in estimates], np.nan),
+        np.array(list(places), dtype=float),
+        Style(color, marker="s"),
+        "interval",
+        np.where(known, reach, 0.0),
+    )
 
 
 def _value_alone(result: "EvaluationResult") -> Line:

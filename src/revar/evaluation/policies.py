@@ -1,6 +1,7 @@
 """Target policies in the forms that users have them in: tables, functions, trained models."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,10 +42,72 @@ class TargetPolicy:
         return row
 
 
-def target_policy_of(env: Any, policy: Any, bins: Bins | None) -> TargetPolicy:
-    """The target policy by the states of an environment, or of several side by side."""
+class TargetPolicies:
+    """Several target policies by state: one object for each state, with a row for each policy."""
+
+    def __init__(
+        self,
+        policies: Mapping[str, Callable[[Any], Any]],
+        first_label: tuple[int, ...] | None = None,
+    ) -> None:
+        self.first_label = first_label
+        self._policies = dict(policies)
+        self._rows: dict[Hashable, tuple[Any, ...]] = {}
+
+    def __call__(self, state: Any) -> tuple[Any, ...]:
+        """The probabilities in a state, J rows [A]; checked where they enter a collection."""
+        rows = self._rows.get(state)
+        if rows is None:
+            answers = []
+            for name, policy in self._policies.items():
+                with name_policy(name):
+                    answers.append(policy(state))
+            rows = self._rows[state] = tuple(answers)
+        return rows
+
+
+def target_policy_of(
+    env: Any, policies: Mapping[str, Any], bins: Bins | None
+) -> TargetPolicy | TargetPolicies:
+    """The target policies by the states of an environment, or of several side by side.
+
+    A single one needs no name.
+    """
     space = getattr(env, "single_observation_space", None) or env.observation_space
-    return TargetPolicy(policy, make_encoding(space, bins), action_count(env))
+    encoding, actions = make_encoding(space, bins), action_count(env)
+    if len(policies) == 1:
+        return TargetPolicy(next(iter(policies.values())), encoding, actions)
+    targets = {}
+    for name, policy in policies.items():
+        with name_policy(name):
+            targets[name] = TargetPolicy(policy, encoding, actions)
+    return TargetPolicies(targets, encoding.first)
+
+
+@contextmanager
+def name_policy(name: str) -> Iterator[None]:
+    """Let what goes wrong name the policy, where it has a name."""
+    try:
+        yield
+    except InputError as error:
+        if not name:
+            raise
+        raise InputError(f"policy {name!r}: {error}") from error
+
+
+def check_policies(policies: Any) -> dict[str, Any]:
+    """Policies by name: at least two, each with a name that can be printed in a table."""
+    if not isinstance(policies, Mapping):
+        raise InputError(
+            f"policies are a {type(policies).__name__}; they must be a mapping from names to "
+            f"policies, such as {{'old': old, 'new': new}}"
+        )
+    if len(policies) < 2:
+        raise InputError(f"there must be at least two policies to compare; got {list(policies)}")
+    for name in policies:
+        if not isinstance(name, str) or not name.strip() or not name.isprintable():
+            raise InputError(f"policy name {name!r} must be a string of printable characters")
+    return dict(policies)
 
 
 def ask_policy(policy: Any, observation: Any) -> Any:

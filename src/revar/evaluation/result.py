@@ -22,22 +22,49 @@ class Checkpoint:
     estimate: Estimate
 
 
-@dataclass(frozen=True, eq=False)
-class EvaluationResult:
-    """What `evaluate` returns."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CollectedResult:
+    """What a result rests on, whatever was asked."""
 
-    estimate: Estimate
     dataset: Dataset  # the episodes collected now
-    statistics: VisitStatistics  # all that the value rests on
+    statistics: VisitStatistics  # of all episodes
     task: Task
     strategy: str
     seed: int
-    quantile: float  # the interval is value +- quantile * standard_error
-    checkpoints: tuple[Checkpoint, ...]  # the last one is `estimate`
-    stopped: str  # "budget", "half-width", "interrupted" or "error"
-    half_width_wanted: float | None = None
+    stopped: str  # "budget", "half-width", "decided", "interrupted" or "error"
     prior_episodes: int = 0
     conditions: Conditions | None = None  # what resuming needs
+
+    @property
+    def episodes(self) -> int:
+        """How many were collected now; those of a prior dataset are not among them."""
+        return len(self.dataset)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the collection ended as it was meant to."""
+        return self.stopped in ("budget", "half-width", "decided")
+
+    def save(self, path: str | Path) -> None:
+        """Write the episodes (.npz or .parquet), so that the collection can be resumed."""
+        save_dataset(self.dataset, path, conditions=self.conditions)
+
+    def _source(self) -> str:
+        """How many episodes there are."""
+        text = f"from {self.episodes:,} episode{'' if self.episodes == 1 else 's'}"
+        if self.prior_episodes:
+            text += f" and {self.prior_episodes:,} earlier ones"
+        return text
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EvaluationResult(CollectedResult):
+    """What `evaluate` returns."""
+
+    estimate: Estimate
+    quantile: float  # the interval is value +- quantile * standard_error
+    checkpoints: tuple[Checkpoint, ...]  # the last one is `estimate`
+    half_width_wanted: float | None = None
 
     @property
     def value(self) -> float:
@@ -60,11 +87,6 @@ class EvaluationResult:
         return self.estimate.confidence
 
     @property
-    def episodes(self) -> int:
-        """How many were collected now; those of a prior dataset are not among them."""
-        return len(self.dataset)
-
-    @property
     def half_width(self) -> float:
         """Half the interval's length."""
         return self.quantile * self.standard_error if isfinite(self.standard_error) else inf
@@ -73,11 +95,6 @@ class EvaluationResult:
     def interval(self) -> tuple[float, float]:
         """The confidence interval; it allows for every checkpoint that could have been the last."""
         return self.value - self.half_width, self.value + self.half_width
-
-    @property
-    def complete(self) -> bool:
-        """Whether the evaluation ended as it was meant to."""
-        return self.stopped in ("budget", "half-width")
 
     @cached_property
     def alternatives(self) -> Alternatives:
@@ -95,10 +112,8 @@ class EvaluationResult:
         low, high = self.interval
         text = (
             f"value {self.value:.4g}, {self.confidence:.0%} interval [{low:.4g}, {high:.4g}] "
-            f"from {self.episodes:,} episode{'' if self.episodes == 1 else 's'}"
+            f"{self._source()}"
         )
-        if self.prior_episodes:
-            text += f" and {self.prior_episodes:,} earlier ones"
         if self.unvisited_probability > 0:
             text += f"; {self.unvisited_probability:.2%} of the policy's episodes rest on no data"
         if self.standard_error == 0.0:
@@ -129,10 +144,6 @@ class EvaluationResult:
             ]
         width = max(len(name) for name, _ in rows)
         return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
-
-    def save(self, path: str | Path) -> None:
-        """Write the episodes (.npz or .parquet), so that the evaluation can be resumed."""
-        save_dataset(self.dataset, path, conditions=self.conditions)
 
     def plot(self, path: Any = None) -> Any:
         """The interval as it shrank, as a matplotlib figure; saved where a path is given."""

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -11,23 +12,21 @@ import numpy as np
 from revar.collection import Collection
 from revar.datasets.files import Conditions, save_dataset
 from revar.errors import InputError
+from revar.estimators.estimator import JointEstimate
+from revar.evaluation.goals import Goal, JointCheckpoint
 from revar.evaluation.players import EpisodeError, Interrupt, Player, Stopped, VectorPlayer
-from revar.evaluation.policies import TargetPolicy
-from revar.evaluation.result import Checkpoint, EvaluationResult
+from revar.evaluation.policies import TargetPolicies, TargetPolicy
+from revar.evaluation.result import CollectedResult
 from revar.evaluation.workers.pool import PoolPlayer
 from revar.model.trajectory import Dataset
 
 Progress = Callable[[int, int], None]
-# A narrow interval does not end the evaluation while a larger share of the policy's episodes rests
-# on no data; nor does one of width zero before so many episodes: what never varied may be rare.
-MOST_UNVISITED = 0.01
-LEAST_WITHOUT_NOISE = 1000
 
 
 class EvaluationError(InputError):
     """What stopped an evaluation; `result` holds what the complete episodes give, if any."""
 
-    def __init__(self, message: str, result: EvaluationResult | None) -> None:
+    def __init__(self, message: str, result: Any) -> None:
         super().__init__(message)
         self.result = result
 
@@ -38,16 +37,15 @@ class Evaluation:
 
     collection: Collection
     player: Player | VectorPlayer | PoolPlayer
-    target: TargetPolicy
+    target: TargetPolicy | TargetPolicies
     conditions: Conditions
+    goal: Goal
     times: list[int]  # of checkpoints to come
-    quantile: float
-    confidence: float
-    half_width: float | None
     prior: Dataset | None
     path: Path | None
     interrupt: Interrupt
-    checkpoints: list[Checkpoint] = field(default_factory=list)
+    checkpoints: list[JointCheckpoint] = field(default_factory=list)
+    reached: bool = False  # the goal, at the last checkpoint
     stored: Dataset | None = None  # episodes to be replayed before new ones are played
     stored_generators: tuple[str, ...] | None = None
 
@@ -65,6 +63,8 @@ class Evaluation:
             "prior_episodes",
             "options",
             "bins",
+            "names",
+            "question",
         ):
             before, now = getattr(earlier, name), getattr(self.conditions, name)
             if before != now and not (name in ("options", "bins") and before is None):
@@ -81,7 +81,7 @@ class Evaluation:
         self.stored = stored.head(earlier.resumable)
         self.stored_generators = earlier.generators
 
-    def run(self, report: Progress | None) -> EvaluationResult:
+    def run(self, report: Progress | None) -> CollectedResult:
         """Play until the budget is spent, the interval is narrow, or something happens."""
         stopped = "budget"
         trouble: InputError | None = None
@@ -90,7 +90,7 @@ class Evaluation:
         try:
             self._replay_stored()
             position = self._position()
-            while self.collection.finished < budget and not self._narrow_enough():
+            while self.collection.finished < budget and not self.reached:
                 number = self.collection.finished
                 self.player.play(self.collection, number, budget - number)
                 position = self._position()
@@ -99,7 +99,7 @@ class Evaluation:
                 if report is not None:
                     report(self.collection.finished, budget)
             if self.collection.finished < budget:
-                stopped = "half-width"
+                stopped = self.goal.reached
         except (Stopped, KeyboardInterrupt):
             stopped = "interrupted"
         except InputError as error:
@@ -113,7 +113,7 @@ class Evaluation:
 
     def _conclude(
         self, stopped: str, trouble: InputError | None, position: Conditions
-    ) -> EvaluationResult:
+    ) -> CollectedResult:
         """Save what there is, and say what it gives."""
         self._save(position)
         dataset = self.collection.dataset
@@ -161,20 +161,15 @@ class Evaluation:
         if not self.times or finished < self.times[0]:
             return False
         self.times = [time for time in self.times if time > finished]
-        self.checkpoints.append(Checkpoint(finished, self.collection.estimate(self.confidence)))
+        estimate = self._estimate(self.collection)
+        self.checkpoints.append((finished, estimate))
+        self.reached = self.goal.is_reached(estimate)
         return True
 
-    def _narrow_enough(self) -> bool:
-        if self.half_width is None or not self.checkpoints:
-            return False
-        last = self.checkpoints[-1]
-        error = last.estimate.standard_error
-        if error == 0.0 and last.episodes < LEAST_WITHOUT_NOISE:
-            return False
-        narrow = self.quantile * error <= self.half_width
-        return narrow and last.estimate.unvisited_probability <= MOST_UNVISITED
+    def _estimate(self, collection: Collection) -> JointEstimate:
+        return collection.joint_estimate(self.goal.confidence)
 
-    def _result(self, dataset: Dataset, stopped: str, position: Conditions) -> EvaluationResult:
+    def _result(self, dataset: Dataset, stopped: str, position: Conditions) -> CollectedResult:
         collection = self.collection
         if stopped in ("interrupted", "error"):
             # Steps of an episode that was not finished do not count.
@@ -183,29 +178,27 @@ class Evaluation:
                 horizon=collection.horizon,
                 discount=collection.discount,
                 actions=collection.actions,
+                names=collection.states.names,
+                combinations=collection.combinations,
             )
             for part in (self.prior, dataset):
                 if part is not None and len(part) > 0:
                     collection.learn_from(part, self.target)
-        estimate = collection.estimate(self.confidence)
-        earlier = [each for each in self.checkpoints if each.episodes < len(dataset)]
-        return EvaluationResult(
-            estimate=estimate,
+        earlier = [point for point in self.checkpoints if point[0] < len(dataset)]
+        return self.goal.result(
+            [*earlier, (len(dataset), self._estimate(collection))],
             dataset=dataset,
             statistics=collection.statistics,
             task=collection.task,
             strategy=self.collection.strategy.id,
             seed=self.collection.seed,
-            quantile=self.quantile,
-            checkpoints=(*earlier, Checkpoint(len(dataset), estimate)),
             stopped=stopped,
-            half_width_wanted=self.half_width,
             prior_episodes=self.collection.prior_episodes,
             conditions=position,
         )
 
 
-def _digest(dataset: Dataset, target: TargetPolicy) -> str:
+def _digest(dataset: Dataset, target: TargetPolicy | TargetPolicies) -> str:
     """A fingerprint of the policy over the states in which the episodes acted."""
     rows = [target(dataset.label_of(state)) for state in np.unique(dataset.states).tolist()]
     return hashlib.sha256(np.round(np.array(rows, dtype=np.float64), 9).tobytes()).hexdigest()

@@ -1,7 +1,8 @@
 """A policy's value from stored episodes alone; one dataset serves any number of policies."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -10,13 +11,47 @@ from revar.datasets.files import dataset_of
 from revar.environments.observations import Bins, place_of
 from revar.environments.opening import open_environment
 from revar.errors import InputError
-from revar.evaluation.checkpoints import quantile
-from revar.evaluation.policies import SoftTable, load_policy, target_policy_of, uniform_policy
-from revar.evaluation.result import Checkpoint, EvaluationResult
+from revar.evaluation.comparison import ComparisonResult
+from revar.evaluation.goals import ComparisonGoal, ValueGoal
+from revar.evaluation.policies import (
+    SoftTable,
+    TargetPolicies,
+    check_policies,
+    load_policy,
+    name_policy,
+    target_policy_of,
+    uniform_policy,
+)
+from revar.evaluation.result import EvaluationResult
 from revar.model.trajectory import Dataset
-from revar.model.validation import as_floats, check_confidence
+from revar.model.validation import as_floats
 
 
+@overload
+def evaluate_data(
+    dataset: Dataset | str | Path,
+    policy: Mapping[str, Any],
+    *,
+    horizon: int,
+    discount: float = ...,
+    confidence: float = ...,
+    env: Any = ...,
+    bins: Bins | None = ...,
+    env_options: dict[str, Any] | None = ...,
+    indifference: float | None = ...,
+) -> ComparisonResult: ...
+@overload
+def evaluate_data(
+    dataset: Dataset | str | Path,
+    policy: Any,
+    *,
+    horizon: int,
+    discount: float = ...,
+    confidence: float = ...,
+    env: Any = ...,
+    bins: Bins | None = ...,
+    env_options: dict[str, Any] | None = ...,
+) -> EvaluationResult: ...
 def evaluate_data(
     dataset: Dataset | str | Path,
     policy: Any,
@@ -27,56 +62,81 @@ def evaluate_data(
     env: Any = None,
     bins: Bins | None = None,
     env_options: dict[str, Any] | None = None,
-) -> EvaluationResult:
+    indifference: float | None = None,
+) -> Any:
     """The value of `policy` by certainty equivalence, whatever behavior collected the episodes.
 
     With `env`, an environment or its name, the policy is given as in `evaluate`. Without it, a
-    function is called with the states' labels, and an array is indexed by them.
+    function is called with the states' labels, and an array is indexed by them. A mapping from
+    names to policies compares them, as `compare` does.
     """
     data = dataset_of(dataset, "dataset")
-    check_confidence(confidence)
-    collection = learn_stored(data, policy, horizon, discount, env, bins, env_options)
-    estimate = collection.estimate(confidence)
-    return EvaluationResult(
-        estimate=estimate,
+    goal: ValueGoal | ComparisonGoal
+    if isinstance(policy, Mapping):
+        policies = check_policies(policy)
+        names = tuple(policies)
+        goal = ComparisonGoal.of(names, "best", confidence, None, indifference, len(data))
+    else:
+        if indifference is not None:
+            raise InputError("indifference is for the comparison of several policies")
+        policies = {"": policy}
+        goal = ValueGoal(confidence, None, len(data))
+    collection = learn_stored(data, policies, horizon, discount, env, bins, env_options)
+    return goal.result(
+        [(len(data), collection.joint_estimate(confidence))],
         dataset=data,
         statistics=collection.statistics,
         task=collection.task,
         strategy="stored data",
         seed=collection.seed,
-        quantile=quantile(confidence),
-        checkpoints=(Checkpoint(len(data), estimate),),
         stopped="budget",
     )
 
 
 def learn_stored(
     data: Dataset,
-    policy: Any,
+    policies: Mapping[str, Any],
     horizon: int,
     discount: float,
     env: Any,
     bins: Bins | None,
     env_options: dict[str, Any] | None = None,
 ) -> Collection:
-    """A collection that has learned from stored episodes and knows the policy in their states."""
+    """A collection that has learned from stored episodes and knows the policies in their states."""
     if len(data) == 0:
         raise InputError("the dataset has no episodes")
+    target: Any
     if env is None:
-        target = target_by_label(policy, data)
+        targets = {}
+        for name, policy in policies.items():
+            with name_policy(name):
+                targets[name] = target_by_label(policy, data)
+        target = TargetPolicies(targets) if len(targets) > 1 else next(iter(targets.values()))
     else:
         opened = open_environment(env, env_options)
-        target = target_policy_of(opened, policy, bins)
+        target = target_policy_of(opened, policies, bins)
         if opened is not env:
             opened.close()
-    first = np.asarray(target(data.label_of(int(data.states[0]))))
-    collection = Collection(
-        "on-policy", horizon=horizon, discount=discount, actions=max(first.size, 1), seed=0
-    )
-    if data.actions.max() >= first.size:
+    rows = target(data.label_of(int(data.states[0])))
+    sizes = [np.size(row) for row in (rows if len(policies) > 1 else [rows])]
+    for name, size in zip(policies, sizes, strict=True):
+        if size != sizes[0]:
+            raise InputError(
+                f"policy {name!r} has {size} actions, and policy {next(iter(policies))!r} has "
+                f"{sizes[0]}"
+            )
+    if data.actions.max() >= sizes[0]:
         raise InputError(
-            f"action {data.actions.max()} in the data; the policy has {first.size} actions"
+            f"action {data.actions.max()} in the data; the policy has {sizes[0]} actions"
         )
+    collection = Collection(
+        "on-policy",
+        horizon=horizon,
+        discount=discount,
+        actions=max(sizes[0], 1),
+        seed=0,
+        names=tuple(policies),
+    )
     collection.learn_from(data, target)
     return collection
 

@@ -46,17 +46,17 @@ def check_reward(number: float, name: str) -> float:
     return number
 
 
-def check_confidence(confidence: Any) -> float:
+def check_confidence(confidence: Any, name: str = "confidence") -> float:
     """A number strictly between 0 and 1."""
     if not (isinstance(confidence, Real) and 0.0 < float(confidence) < 1.0):
-        raise InputError(f"confidence is {confidence!r}; it must lie between 0 and 1")
+        raise InputError(f"{name} is {confidence!r}; it must lie between 0 and 1")
     return float(confidence)
 
 
-def check_half_width(half_width: Any) -> float:
+def check_half_width(half_width: Any, name: str = "half_width") -> float:
     """A positive number."""
     if not (isinstance(half_width, Real) and float(half_width) > 0.0):
-        raise InputError(f"half_width is {half_width!r}; it must be positive")
+        raise InputError(f"{name} is {half_width!r}; it must be positive")
     return float(half_width)
 
 

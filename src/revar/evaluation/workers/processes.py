@@ -185,9 +185,15 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 def _encode(setup: WorkerSetup) -> bytes:
     """The setup as it is sent, or an error that names the part that cannot be."""
-    for name in ("env", "env_options", "policy", "strategy"):
+    parts = {
+        "env": setup.env,
+        "env_options": setup.env_options,
+        **{f"policy {name!r}" if name else "policy": p for name, p in setup.policies.items()},
+        "strategy": setup.strategy,
+    }
+    for name, part in parts.items():
         try:
-            ForkingPickler.dumps(getattr(setup, name))
+            ForkingPickler.dumps(part)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise InputError(
                 f"{name} cannot be sent to another process ({error}); define it in a module, "

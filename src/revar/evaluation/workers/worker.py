@@ -12,6 +12,7 @@ from revar.environments.opening import action_count, open_environment
 from revar.errors import InputError
 from revar.evaluation.players import Interrupt, Player
 from revar.evaluation.policies import target_policy_of
+from revar.model.question import Combinations
 from revar.strategies.strategy import Strategy
 
 SEEDS = 2**31  # every environment takes seeds below
@@ -23,7 +24,8 @@ class WorkerSetup:
 
     env: Any  # anything that `open_environment` opens
     env_options: dict[str, Any] | None
-    policy: Any
+    policies: dict[str, Any]  # by name; a single one needs none
+    combinations: Combinations
     bins: Bins | None
     strategy: Strategy
     horizon: int
@@ -51,12 +53,14 @@ class Worker:
             discount=setup.discount,
             episodes=setup.budget,
             seed=setup.seed,
+            names=tuple(setup.policies),
+            combinations=setup.combinations,
         )
         self._collection.prior_episodes = setup.prior_episodes
         self._player = Player(
             self.env,
             make_encoding(self.env.observation_space, setup.bins),
-            target_policy_of(self.env, setup.policy, setup.bins),
+            target_policy_of(self.env, setup.policies, setup.bins),
             setup.seed,
             interrupt or Interrupt(),
         )

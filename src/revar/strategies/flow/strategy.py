@@ -49,7 +49,7 @@ class Flow(Strategy):
         """The optimal behavior for what is left, as far as the statistics tell."""
         observed = statistics.run_statistics(task.states)
         episode = int(observed.initial_count.sum())
-        lasts = int(plan_times(episode, self.tuning)[-1]) - episode
+        lasts = int(plan_times(episode, self.tuning, len(task.policies))[-1]) - episode
         behavior = _without_data(task)
         if episode > 0:
             if self.known_transitions:
@@ -75,7 +75,7 @@ class Flow(Strategy):
             CompiledPlan.of(_without_data(task), follows=True),
             RuleParameters.of(
                 self.tuning,
-                plan_times=plan_times(task.episodes, self.tuning),
+                plan_times=plan_times(task.episodes, self.tuning, len(task.policies)),
                 known_transitions=self.known_transitions,
             ),
             on_episode=_replan,

@@ -1,0 +1,99 @@
+"""What `revar evaluate` and `revar compare` do alike: collect, save, print, draw."""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import click
+
+from revar.cli.options import EPISODES, parse_bins, parse_named_values, search_this_folder
+from revar.errors import INTERRUPTED, InputError
+
+
+def collect_and_show(
+    run: Callable[..., Any],
+    numbers: Callable[[Any], dict[str, Any]],
+    environment: str,
+    *,
+    env_options: tuple[str, ...],
+    bins_text: str | None,
+    episodes: int | None,
+    output: str | None,
+    resume: str | None,
+    figure: str | None,
+    as_json: bool,
+    **collecting: Any,
+) -> None:
+    """Run with the settings that the options give, and show the result; nothing is lost."""
+    import revar
+
+    search_this_folder()
+    if output is not None and Path(output).exists():
+        raise InputError(f"{output} exists; go on from it with --resume, or name another file")
+    if figure is not None:
+        from revar.evaluation.plot import check_figure_path
+
+        check_figure_path(figure)
+    stopped: revar.EvaluationError | None = None
+    try:
+        found = run(
+            episodes=_read_budget(resume) if episodes is None else episodes,
+            env_options=parse_named_values(env_options),
+            bins=parse_bins(bins_text),
+            progress=sys.stderr.isatty(),
+            save=output,
+            resume=resume,
+            **collecting,
+        )
+    except revar.EvaluationError as error:
+        if error.result is None:
+            raise
+        stopped, found = error, error.result
+    saved = output or resume
+    if not found.complete and saved is None:
+        saved = _unused_name(environment, found.seed)
+        found.save(saved)
+    click.echo(json.dumps(numbers(found), indent=1) if as_json else _text(found, saved))
+    if figure is not None:
+        found.plot(figure)
+    if stopped is not None:
+        raise stopped
+    if not found.complete:
+        sys.exit(INTERRUPTED)
+
+
+def finite(number: float) -> float | None:
+    """The number as JSON can hold it."""
+    return float(number) if isfinite(number) else None
+
+
+def _read_budget(resume: str | None) -> int:
+    from revar.datasets.files import load_collected
+
+    conditions = None if resume is None else load_collected(resume)[1]
+    return EPISODES if conditions is None else conditions.episodes
+
+
+def _unused_name(environment: str, seed: int) -> str:
+    """A new file for episodes that would otherwise be lost."""
+    stem = f"revar-{re.sub(r'[^A-Za-z0-9.]+', '-', environment)}-seed{seed}"
+    number = 1
+    while Path(name := f"{stem}{f'-{number}' if number > 1 else ''}.npz").exists():
+        number += 1
+    return name
+
+
+def _text(result: Any, saved: str | None) -> str:
+    lines = [str(result), "", result.table(), f"seed {result.seed}"]
+    if saved is not None:
+        lines.append(f"{result.episodes:,} episodes saved to {saved}")
+    if result.stopped == "interrupted":
+        lines.append(
+            f"to go on: the same command with --resume {saved} (and no --output); the seed is "
+            f"{result.seed}"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,210 @@
+"""Collect episodes in a real environment until a goal is reached or the budget is spent."""
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from revar.collection import Collection
+from revar.datasets.files import Conditions, dataset_of, load_collected
+from revar.environments.observations import Bins, make_encoding
+from revar.environments.opening import (
+    action_count,
+    built_in_discount,
+    built_in_policy,
+    horizon_of,
+    open_environments,
+)
+from revar.errors import InputError, require_extra
+from revar.evaluation.goals import Goal
+from revar.evaluation.players import Interrupt, Player, VectorPlayer, catch_interrupts
+from revar.evaluation.policies import TargetPolicies, TargetPolicy, target_policy_of
+from revar.evaluation.result import CollectedResult
+from revar.evaluation.run import Evaluation, Progress
+from revar.evaluation.workers.pool import PoolPlayer, PoolSettings, choose_pool
+from revar.evaluation.workers.worker import WorkerSetup
+from revar.model.trajectory import Dataset
+from revar.model.validation import check_count
+from revar.progress import progress_bar
+from revar.strategies.strategy import Strategy, find_strategy
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectionSettings:
+    """How episodes are collected: what `evaluate` and `compare` are told alike."""
+
+    strategy: str | Strategy = "flow"
+    horizon: int | None = None
+    discount: float | None = None
+    seed: int | None = None
+    progress: bool | Progress = False
+    bins: Bins | None = None
+    environments: int = 1
+    env_options: dict[str, Any] | None = None
+    workers: int | None = None
+    engine: str = "processes"
+    batch: int | None = None
+    address: str | None = None
+    prior: Dataset | str | Path | None = None
+    save: str | Path | None = None
+    resume: str | Path | None = None
+
+
+def collect(
+    env: Any, policies: dict[str, Any], budget: int, goal: Goal, settings: CollectionSettings
+) -> CollectedResult:
+    """Collect at most `budget` episodes for the goal; policies have the goal's names."""
+    strategy = find_strategy(settings.strategy)
+    seed, workers, batch = settings.seed, settings.workers, settings.batch
+    stored, earlier = (None, None) if settings.resume is None else load_collected(settings.resume)
+    if stored is not None and earlier is None:
+        raise InputError(f"{settings.resume} was not collected by an evaluation; give it as prior")
+    if earlier is not None:
+        seed = earlier.seed if seed is None else seed
+        workers = earlier.workers if workers is None else workers
+        batch = earlier.batch if batch is None else batch
+    prior = None if settings.prior is None else dataset_of(settings.prior, "prior")
+    side_by_side = check_count(settings.environments, "environments")
+    pool = choose_pool(
+        env,
+        workers,
+        settings.engine,
+        batch,
+        settings.address,
+        budget,
+        side_by_side,
+        single=earlier is not None and earlier.workers == 1,
+    )
+    options = settings.env_options
+    opened = open_environments(env, options, side_by_side)
+    player: Player | VectorPlayer | PoolPlayer | None = None
+    try:
+        discount = settings.discount
+        collection = Collection(
+            strategy,
+            horizon=horizon_of(opened, settings.horizon),
+            discount=built_in_discount(env, options) if discount is None else discount,
+            episodes=budget,
+            seed=seed,
+            actions=action_count(opened),
+            names=goal.names,
+            combinations=goal.combinations,
+        )
+        policies = {
+            name: built_in_policy(env, options) if policy is None else policy
+            for name, policy in policies.items()
+        }
+        target = target_policy_of(opened, policies, settings.bins)
+        collection.first_label = target.first_label
+        with catch_interrupts() as interrupt:
+            if prior is not None:
+                collection.learn_from(prior, target)
+            if pool is None:
+                player = _player(opened, settings.bins, target, collection.seed, interrupt)
+            else:
+                setup = WorkerSetup(
+                    env,
+                    options,
+                    policies,
+                    goal.combinations,
+                    settings.bins,
+                    strategy,
+                    collection.horizon,
+                    collection.discount,
+                    budget,
+                    collection.seed,
+                    collection.prior_episodes,
+                )
+                start = partial(pool.start, setup, interrupt)
+                player = PoolPlayer(collection, target, pool, start, interrupt)
+            evaluation = Evaluation(
+                collection,
+                player,
+                target,
+                _conditions(env, opened, collection, player.width, pool, goal, settings),
+                goal,
+                goal.times(budget),
+                prior,
+                _path_to_write(settings.save, settings.resume),
+                interrupt,
+            )
+            if stored is not None and earlier is not None:
+                evaluation.resume_from(stored, earlier)
+            with _show_progress(settings.progress, strategy.id) as report:
+                return evaluation.run(report)
+    finally:
+        if isinstance(player, PoolPlayer):
+            player.close()
+        if opened is not env:
+            opened.close()
+
+
+def _conditions(
+    env: Any,
+    opened: Any,
+    collection: Collection,
+    width: int,
+    pool: PoolSettings | None,
+    goal: Goal,
+    settings: CollectionSettings,
+) -> Conditions:
+    """What a run that goes on from the file must be like."""
+    several = len(goal.names) > 1
+    return Conditions(
+        environment=env if isinstance(env, str) else type(opened.unwrapped).__name__,
+        strategy=repr(collection.strategy),
+        horizon=collection.horizon,
+        discount=collection.discount,
+        seed=collection.seed,
+        episodes=collection.budget or 0,
+        environments=width,
+        workers=None if pool is None else pool.workers,
+        batch=None if pool is None else pool.longest,
+        prior_episodes=collection.prior_episodes,
+        options=repr(sorted((settings.env_options or {}).items())),
+        bins=repr(settings.bins),
+        names=goal.names if several else None,
+        question=goal.question if several else None,
+    )
+
+
+def _player(
+    opened: Any,
+    bins: Bins | None,
+    target: TargetPolicy | TargetPolicies,
+    seed: int,
+    interrupt: Interrupt,
+) -> Player | VectorPlayer:
+    if hasattr(opened, "num_envs"):
+        observations = make_encoding(opened.single_observation_space, bins)
+        return VectorPlayer(opened, observations, target, seed, interrupt)
+    observations = make_encoding(opened.observation_space, bins)
+    return Player(opened, observations, target, seed, interrupt)
+
+
+def _path_to_write(save: str | Path | None, resume: str | Path | None) -> Path | None:
+    """Checked before the first episode: what was collected must not be lost to a misspelling."""
+    path = save if save is not None else resume
+    if path is None:
+        return None
+    target = Path(path)
+    if target.suffix not in (".npz", ".parquet"):
+        raise InputError(f"{path}: datasets are saved as .npz or .parquet")
+    if not target.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {target.parent}")
+    if target.is_dir():
+        raise InputError(f"{path} is a folder; the episodes need a file")
+    if target.suffix == ".parquet":
+        require_extra("pyarrow.parquet", "parquet")
+    if target.exists() and (resume is None or not target.samefile(resume)):
+        raise InputError(f"{path} exists; resume from it, or name another file")
+    return target
+
+
+def _show_progress(
+    progress: bool | Progress, label: str
+) -> AbstractContextManager[Progress | None]:
+    if progress is True:
+        return progress_bar(label)
+    return nullcontext(progress if callable(progress) else None)

@@ -1,0 +1,146 @@
+"""ComparisonResult: the values of several policies, their differences, and which is the best."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf, isfinite, sqrt
+from typing import Any
+
+from revar.errors import InputError
+from revar.estimators.alternatives import on_policy_variances
+from revar.estimators.estimator import Estimate, JointEstimate
+from revar.estimators.ranking import Ranking, Verdict
+from revar.evaluation.result import CollectedResult
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ComparisonResult(CollectedResult):
+    """What `compare` returns."""
+
+    ranking: Ranking
+    question: str
+    indifference: float | None = None
+    checkpoints: tuple[tuple[int, JointEstimate], ...]  # episodes, and what they gave
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The policies, in the order they were given in."""
+        return self.ranking.names
+
+    @property
+    def values(self) -> dict[str, Estimate]:
+        """The value of each policy; every interval stands for itself."""
+        return self.ranking.values
+
+    @property
+    def best(self) -> str:
+        """The policy whose estimated value is the largest."""
+        return self.names[self.ranking.leader]
+
+    @property
+    def differences(self) -> dict[str, Estimate]:
+        """By how much the best exceeds each of the others; these intervals hold together."""
+        return self.ranking.differences
+
+    @property
+    def chances_of_best(self) -> dict[str, float]:
+        """The chance that each policy is the best, if errors are jointly normal."""
+        return self.ranking.chances_of_best
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whom the best beats, whom it equals, and who is still open."""
+        return self.ranking.verdict(self.indifference)
+
+    @property
+    def decided(self) -> bool:
+        """Whether the best is known, or that no other differs by more than `indifference`."""
+        return self.verdict.decided
+
+    @property
+    def confidence(self) -> float:
+        """Of intervals and of the verdict."""
+        return self.ranking.joint.confidence
+
+    def difference(self, first: str, second: str) -> Estimate:
+        """v(first) - v(second), from the errors that both have in common; it stands for itself."""
+        return self.ranking.joint.difference(
+            self._number(first), self._number(second), self.ranking.quantile
+        )
+
+    @cached_property
+    def on_policy_episodes(self) -> dict[str, float]:
+        """Episodes of an A/B test that tells the best from each other policy equally well.
+
+        Episodes of the two policies, split in the best way, each estimated from its own.
+        """
+        needed = {}
+        variances = on_policy_variances(self.task, self.statistics)
+        leader = self.ranking.leader
+        for name, difference in self.differences.items():
+            apart = sqrt(variances[leader]) + sqrt(variances[self._number(name)])
+            error = difference.standard_error
+            needed[name] = (apart / error) ** 2 if 0.0 < error < inf else inf
+        return needed
+
+    def __str__(self) -> str:
+        text = f"{self.verdict}, {self._source()}"
+        return text if self.complete else f"{text} ({self.stopped})"
+
+    def table(self) -> str:
+        """The policies, the best first, and below them how they were judged."""
+        level = f"{100 * self.confidence:.4g}% interval"
+        head = (
+            "policy",
+            "value",
+            level,
+            "best minus it",
+            level,
+            "chance of best",
+            "on-policy episodes",
+        )
+        order = sorted(self.names, key=lambda name: -self.values[name].value)
+        rows = [head, *(self._row(name) for name in order)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        lines += ["", str(self), f"strategy {self.strategy}, {self._why()}"]
+        for name, value in self.values.items():
+            share = f"{value.unvisited_probability:.2%}"
+            if share != "0.00%":
+                lines.append(f"{share} of the episodes of {name} rest on no data")
+        return "\n".join(lines)
+
+    def plot(self, path: Any = None) -> Any:
+        """A forest plot as a matplotlib figure; saved where a path is given."""
+        from revar.evaluation.plot import plot_comparison  # noqa: PLC0415 - needs matplotlib
+
+        return plot_comparison(self, path)
+
+    def _row(self, name: str) -> tuple[str, ...]:
+        value = self.values[name]
+        chance = self.chances_of_best[name]
+        row = (name, f"{value.value:.6g}", _interval(value))
+        if name == self.best:
+            return (*row, "", "", f"{chance:.1%}", "")
+        difference, needed = self.differences[name], self.on_policy_episodes[name]
+        return (
+            *row,
+            f"{difference.value:.4g}",
+            _interval(difference),
+            f"{chance:.1%}",
+            f"{needed:,.0f}" if isfinite(needed) else "",
+        )
+
+    def _why(self) -> str:
+        if self.stopped == "budget":
+            return "the whole budget"
+        return "stopped as soon as it was decided" if self.stopped == "decided" else self.stopped
+
+    def _number(self, name: str) -> int:
+        if name not in self.names:
+            raise InputError(f"there is no policy {name!r}; there are {', '.join(self.names)}")
+        return self.names.index(name)
+
+
+def _interval(estimate: Estimate) -> str:
+    low, high = estimate.interval
+    return f"[{low:.4g}, {high:.4g}]"

@@ -1,0 +1,185 @@
+"""What is wanted of a collection: when it is reached, and the result that is made of it."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from revar.errors import InputError
+from revar.estimators.estimator import JointEstimate
+from revar.estimators.ranking import MOST_UNVISITED, Ranking
+from revar.evaluation.checkpoints import DECIDING_GROWTH, checkpoint_times, quantile
+from revar.evaluation.comparison import ComparisonResult
+from revar.evaluation.result import Checkpoint, CollectedResult, EvaluationResult
+from revar.model.question import Combinations, combinations_of
+from revar.model.validation import check_confidence, check_half_width
+
+# An interval of width zero ends nothing before so many episodes: what never varied may be rare.
+LEAST_WITHOUT_NOISE = 1000
+
+# Estimates of all policies after so many episodes.
+JointCheckpoint = tuple[int, JointEstimate]
+
+
+class Goal(Protocol):
+    """What `evaluate` or `compare` is asked for."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The policies; a single one needs no name."""
+
+    @property
+    def question(self) -> str:
+        """What is asked of them."""
+
+    @property
+    def combinations(self) -> Combinations:
+        """The same as a rule for the strategy."""
+
+    @property
+    def confidence(self) -> float:
+        """Of intervals."""
+
+    @property
+    def reached(self) -> str:
+        """Why it stops when the goal is reached."""
+
+    def times(self, episodes: int) -> list[int]:
+        """The numbers of episodes after which it is looked whether that is enough."""
+
+    def is_reached(self, estimate: JointEstimate) -> bool:
+        """Whether this is enough."""
+
+    def result(self, points: list[JointCheckpoint], **collected: Any) -> CollectedResult:
+        """What the last of the estimates gives."""
+
+
+@dataclass(frozen=True)
+class ValueGoal:
+    """A policy's value, with an interval of that half-width if one is given."""
+
+    confidence: float
+    half_width: float | None
+    budget: int
+    names: ClassVar[tuple[str, ...]] = ("",)
+    question: ClassVar[str] = "values"
+    reached: ClassVar[str] = "half-width"
+
+    def __post_init__(self) -> None:
+        if self.half_width is not None:
+            check_half_width(self.half_width)
+        check_confidence(self.confidence)
+
+    @property
+    def combinations(self) -> Combinations:
+        """The value itself."""
+        return combinations_of(self.question, 1)
+
+    @property
+    def quantile(self) -> float:
+        """Of the interval; it allows for every checkpoint that could be the last."""
+        times = None if self.half_width is None else self.times(self.budget)
+        return quantile(self.confidence, times)
+
+    def times(self, episodes: int) -> list[int]:
+        """Checkpoints that grow by a factor of 2."""
+        return checkpoint_times(episodes)
+
+    def is_reached(self, estimate: JointEstimate) -> bool:
+        """Whether the interval is narrow, and rests on data."""
+        value = estimate.value_of(0)
+        if self.half_width is None or _shows_nothing(value.standard_error, value.episodes):
+            return False
+        narrow = self.quantile * value.standard_error <= self.half_width
+        return narrow and value.unvisited_probability <= MOST_UNVISITED
+
+    def result(self, points: list[JointCheckpoint], **collected: Any) -> EvaluationResult:
+        """The value and its interval."""
+        checkpoints = tuple(Checkpoint(episodes, each.value_of(0)) for episodes, each in points)
+        return EvaluationResult(
+            estimate=checkpoints[-1].estimate,
+            quantile=self.quantile,
+            checkpoints=checkpoints,
+            half_width_wanted=self.half_width,
+            **collected,
+        )
+
+
+@dataclass(frozen=True)
+class ComparisonGoal:
+    """The values of several policies; with `decide`, until it is known which of them is best."""
+
+    names: tuple[str, ...]
+    question: str
+    confidence: float
+    decide: bool
+    indifference: float | None
+    budget: int
+    reached: ClassVar[str] = "decided"
+
+    @classmethod
+    def of(
+        cls,
+        names: tuple[str, ...],
+        question: str,
+        confidence: float | None,
+        decide: float | None,
+        indifference: float | None,
+        budget: int,
+    ) -> "ComparisonGoal":
+        """The goal, with defaults filled in."""
+        combinations_of(question, len(names))  # refuses what cannot be asked
+        if decide is not None:
+            check_confidence(decide, "decide")
+        if None not in (decide, confidence) and decide != confidence:
+            raise InputError(
+                f"decide is {decide} and confidence {confidence}; intervals have the confidence of "
+                f"the decision, so that one of them is enough"
+            )
+        if indifference is not None:
+            check_half_width(indifference, "indifference")
+        level = check_confidence(0.95 if confidence is None else confidence)
+        level = level if decide is None else decide
+        deciding = decide is not None or indifference is not None
+        return cls(names, question, level, deciding, indifference, budget)
+
+    @property
+    def combinations(self) -> Combinations:
+        """What is asked of the values."""
+        return combinations_of(self.question, len(self.names))
+
+    def times(self, episodes: int) -> list[int]:
+        """Checkpoints that come often, because each may decide."""
+        return checkpoint_times(episodes, DECIDING_GROWTH)
+
+    def rank(self, estimate: JointEstimate) -> Ranking:
+        """Who leads, with intervals that allow for all looks and for all differences."""
+        looks = self.times(self.budget) if self.decide else None
+        each = 1.0 - (1.0 - self.confidence) / (len(self.names) - 1)
+        return Ranking(
+            self.names, estimate, quantile(self.confidence, looks), quantile(each, looks)
+        )
+
+    def is_reached(self, estimate: JointEstimate) -> bool:
+        """Whether the best is known, or that there is no difference worth speaking of."""
+        if not self.decide:
+            return False
+        ranking = self.rank(estimate)
+        if any(
+            _shows_nothing(difference.standard_error, difference.episodes)
+            for difference in ranking.differences.values()
+        ):
+            return False
+        return ranking.verdict(self.indifference).decided
+
+    def result(self, points: list[JointCheckpoint], **collected: Any) -> ComparisonResult:
+        """The ranking."""
+        return ComparisonResult(
+            ranking=self.rank(points[-1][1]),
+            question=self.question,
+            indifference=self.indifference,
+            checkpoints=tuple(points),
+            **collected,
+        )
+
+
+def _shows_nothing(standard_error: float, episodes: int) -> bool:
+    return standard_error == 0.0 and episodes < LEAST_WITHOUT_NOISE
