@@ -82,7 +82,7 @@ def test_tables_of_every_form_are_the_same_question() -> None:
         {0: [0.5, 0.5], 1: [1, 0]},
         [(1, (1.0, 0.0)), (0, np.array([0.5, 0.5]))],
     ]
-    questions = [define(**{**GOOD, "policy": form}).question() for form in forms]
+    questions = [define(**{**GOOD, "policy": form}).asks() for form in forms]
     assert questions[0] == questions[1] == questions[2]
 
 
