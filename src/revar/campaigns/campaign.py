@@ -43,10 +43,11 @@ from revar.campaigns.rules import (
 )
 from revar.campaigns.snapshots import restore, snapshot_due, snapshot_of
 from revar.campaigns.state import CampaignState
-from revar.campaigns.status import Status, status_of
+from revar.campaigns.status import Status, ranking_of, status_of
 from revar.campaigns.storage import Storage, open_storage
 from revar.campaigns.storage.interface import Entry
 from revar.estimators.estimator import Estimate
+from revar.estimators.ranking import Ranking
 from revar.model.trajectory import Dataset
 from revar.strategies.strategy import Strategy
 
@@ -84,6 +85,8 @@ class Campaign:
         name: str,
         *,
         policy: Any = None,
+        policies: Any = None,
+        question: str | None = None,
         actions: int | None = None,
         horizon: int,
         discount: float = 1.0,
@@ -96,11 +99,15 @@ class Campaign:
 
         `policy` is a table: {state: probabilities}, pairs of states and probabilities, or an
         array [S, A] over states 0, 1, ...; without one, every `act` brings the target policy's
-        probabilities, and `actions` says how many there are. An episode that is silent for
-        `lease` seconds gives its place in the budget to another one.
+        probabilities, and `actions` says how many there are. `policies` are several to compare:
+        {name: table}, or names alone; the `question` is "best" (the default), "values", or
+        "difference" of two. An episode that is silent for `lease` seconds gives its place in the
+        budget to another one.
         """
         definition = define(
             policy=policy,
+            policies=policies,
+            question=question,
             actions=actions,
             horizon=horizon,
             discount=discount,
@@ -162,9 +169,15 @@ class Campaign:
 
     def estimate(self, confidence: float = 0.95) -> Estimate:
         """The target policy's value from every complete step so far."""
-        with self._lock:
-            self.refresh()
-            return self._state.collection.estimate(confidence)
+        if self.definition.policies is not None:
+            raise CampaignError("several-policies", "there are several target policies: rank them")
+        return self.read(lambda state, _: state.collection.estimate(confidence))
+
+    def ranking(self, confidence: float = 0.95) -> Ranking:
+        """The values of several target policies, the leader, and its differences to the others."""
+        if self.definition.policies is None:
+            raise CampaignError("one-policy", "there is one target policy: estimate its value")
+        return self.read(lambda state, _: ranking_of(state.collection, confidence))
 
     def status(self) -> Status:
         """Budget, leases, steps per second and estimate."""
@@ -302,7 +315,8 @@ class CampaignEpisode:
     def act(self, state: Any, probabilities: Any = None) -> int:
         """The action to take in `state`, any value that JSON can represent.
 
-        `probabilities` are the target policy's in this state, where the campaign has no table.
+        `probabilities` are the target policy's in this state, where the campaign has no table; of
+        several policies, by their names.
         """
         definition = self._campaign.definition
         command = ask_action(definition, self.id, self.steps, state, probabilities)
