@@ -57,10 +57,11 @@ def read_table(policy: Any, name: str = "the policy") -> list[PolicyRow]:
 
 
 def read_tables(policies: Any) -> Tables:
-    """From {name: table}, or from names alone where every act brings the rows."""
+    """From {name: table}, pairs of them, or names alone where every act brings the rows."""
     if isinstance(policies, str) or not isinstance(policies, Iterable):
         raise InputError(f"policies is {policies!r}; it must be names, or tables by name")
-    given = list(policies.items() if isinstance(policies, Mapping) else _unnamed(policies))
+    pairs = policies.items() if isinstance(policies, Mapping) else policies
+    given = [pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, None) for pair in pairs]
     if len(given) > MOST_POLICIES:
         raise InputError(f"there are {len(given)} policies; at most {MOST_POLICIES} are compared")
     tables: Tables = {}
@@ -115,10 +116,6 @@ def misnamed(names: tuple[str, ...], found: list[Any] | None) -> str:
         return f"probabilities must come by name, for each of the target policies {wanted}"
     given = ", ".join(map(repr, found)) or "no policy"
     return f"probabilities are for {given}; the target policies are {wanted}"
-
-
-def _unnamed(names: Iterable[Any]) -> list[tuple[Any, None]]:
-    return [(name, None) for name in names]
 
 
 def _check_name(name: Any) -> str:

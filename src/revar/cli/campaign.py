@@ -98,6 +98,7 @@ def list_campaigns(storage: str, as_json: bool) -> None:
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title=f"{len(found)} campaigns")
     table.add_column("name")
@@ -117,7 +118,7 @@ def list_campaigns(storage: str, as_json: bool) -> None:
             f"{status.episodes}",
             f"{status.budget}",
             f"{status.open}",
-            value,
+            Text(value),  # a name may hold brackets
             interval,
         )
     Console().print(table)
@@ -217,18 +218,10 @@ def _open(storage: str, name: str) -> "Campaign":
     return Campaign.open(storage, name)
 
 
-def _several(given: tuple[str, ...]) -> Any:
-    """Tables by name, or names alone."""
-    from revar.errors import InputError
-
+def _several(given: tuple[str, ...]) -> list[tuple[str, Any]]:
+    """Names with their tables, None where there is none."""
     parts = [each.partition("=") for each in given]
-    names = [name for name, _, _ in parts]
-    if not any(mark for _, mark, _ in parts):
-        return names
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"two policies have the name {twice!r}; each needs its own")
-    return {name: _policy_table(Path(path)) if mark else None for name, mark, path in parts}
+    return [(name, _policy_table(Path(path)) if mark else None) for name, mark, path in parts]
 
 
 def _policy_table(path: Path) -> Any:
