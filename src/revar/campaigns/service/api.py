@@ -34,12 +34,12 @@ from revar.campaigns.service.messages import (
     StartEpisode,
     reply,
 )
-from revar.campaigns.service.routing import ROUTES, route
+from revar.campaigns.service.routing import ROUTES, ApiRoute, route
 from revar.campaigns.service.threads import CampaignThread, CampaignThreads
 from revar.campaigns.status import EstimateMessage, RankingMessage, StatusMessage
 from revar.errors import InputError
 
-__all__ = ["ROUTES"]  # complete once this module is loaded
+__all__ = ["ROUTES", "ApiRoute"]  # the routes are complete once this module is loaded
 
 LINES = 500  # of a download sent at once
 CAMPAIGN = "/api/campaigns/{name}"

@@ -10,9 +10,8 @@ import msgspec
 from revar.campaigns.commands import EPISODE_ID
 from revar.campaigns.definition import NAME
 from revar.campaigns.export import FORMATS
-from revar.campaigns.service.api import ROUTES
+from revar.campaigns.service.api import ROUTES, ApiRoute
 from revar.campaigns.service.messages import ErrorMessage
-from revar.campaigns.service.routing import ApiRoute
 
 REFERENCE = "#/components/schemas/{name}"
 PARAMETERS = {
