@@ -12,6 +12,7 @@ from revar.campaigns.storage.interface import NameTakenError
 from revar.errors import InputError
 
 TABLE = {"s": [0.5, 0.5]}
+SHARES = StrategyRecord("on-policy", {"shares": [1, 2, 3]})
 GOOD: dict[str, Any] = {"actions": 2, "horizon": 2, "episodes": 2}
 
 
@@ -74,6 +75,7 @@ GOOD: dict[str, Any] = {"actions": 2, "horizon": 2, "episodes": 2}
         ({"policies": ["old", "new"], "actions": None}, "the number of actions must be given"),
         ({"policies": ["old", "new"], "question": "worst"}, "must be one of best, values, diff"),
         ({"policies": ["a", "b", "c"], "question": "difference"}, "between two policies"),
+        ({"policies": ["a", "b"], "strategy": SHARES}, "each of 2 policies"),
         ({"policies": ["a", "b"], "horizon": 10**6, "actions": 26}, "26 actions, 2 policies and"),
     ],
 )

@@ -15,13 +15,12 @@ from revar.campaigns.commands import (
     EpisodeReply,
     Reply,
     answer,
-    ask_action,
     check_episode_id,
     new_episode_id,
     propose,
-    tell_reward,
 )
 from revar.campaigns.definition import LEASE, Definition, StrategyRecord, check_name, define
+from revar.campaigns.episode import CampaignEpisode
 from revar.campaigns.events import (
     Closed,
     Event,
@@ -138,7 +137,7 @@ class Campaign:
 
     # -- collecting ------------------------------------------------------------------------
 
-    def start_episode(self, episode_id: str | None = None) -> "CampaignEpisode":
+    def start_episode(self, episode_id: str | None = None) -> CampaignEpisode:
         """Reserve a place in the budget.
 
         Raises `BudgetSpentError` where nothing is left to do, and `BudgetReservedError` where
@@ -147,11 +146,11 @@ class Campaign:
         chosen = new_episode_id() if episode_id is None else check_episode_id(episode_id)
         return CampaignEpisode(self, self.execute_one(Started(chosen)))
 
-    def episode(self, episode_id: str) -> "CampaignEpisode":
+    def episode(self, episode_id: str) -> CampaignEpisode:
         """An episode that was started before, here or elsewhere."""
         return CampaignEpisode(self, self.find_episode(episode_id))
 
-    def episodes(self, poll: float = 1.0) -> Iterator["CampaignEpisode"]:
+    def episodes(self, poll: float = 1.0) -> Iterator[CampaignEpisode]:
         """Episodes until the budget is spent; waits while other workers hold all that is left."""
         while True:
             try:
@@ -295,51 +294,3 @@ class Campaign:
     def _save_snapshot(self) -> None:
         self.storage.save_snapshot(self.id, snapshot_of(self._state))
         self._snapshot_position = self._state.position
-
-
-class CampaignEpisode:
-    """An episode in the hands of a caller, who asks for actions and reports what they led to.
-
-    A call that failed on its way, without an answer, may simply be made again: nothing counts
-    twice, and the same step gets the same action.
-    """
-
-    def __init__(self, campaign: Campaign, reply: EpisodeReply) -> None:
-        self._campaign = campaign
-        self.id = reply.episode
-        self.number = reply.number
-        self.steps = reply.steps  # complete ones
-        self.over = reply.over
-        self.propensity: float | None = None  # of the last action, where it was drawn
-
-    def act(self, state: Any, probabilities: Any = None) -> int:
-        """The action to take in `state`, any value that JSON can represent.
-
-        `probabilities` are the target policy's in this state, where the campaign has no table; of
-        several policies, by their names.
-        """
-        definition = self._campaign.definition
-        command = ask_action(definition, self.id, self.steps, state, probabilities)
-        reply = self._campaign.execute_one(command)
-        self.propensity = reply.propensity
-        return reply.action
-
-    def reward(self, reward: float, next_state: Any) -> None:
-        """The last action gave `reward` and led to `next_state`, None where the episode ended."""
-        self._follow(
-            self._campaign.execute_one(tell_reward(self.id, self.steps, reward, next_state))
-        )
-
-    def finish(self) -> None:
-        """Nothing more will come: it is over, and has used its place in the budget.
-
-        Not needed after the episode's end or its last step; it does no harm there.
-        """
-        self._follow(self._campaign.execute_one(Finished(self.id)))
-
-    def abandon(self) -> None:
-        """Give the place in the budget back at once; complete steps count."""
-        self._follow(self._campaign.execute_one(Released(self.id, "abandoned")))
-
-    def _follow(self, reply: EpisodeReply) -> None:
-        self.steps, self.over = reply.steps, reply.over

@@ -145,7 +145,9 @@ def define(
         policies=tables,
         question=question or ("best" if tables else None),
     )
-    new_collection(definition)  # refuses what a collection cannot be made of
+    collection = new_collection(definition)  # refuses what a collection cannot be made of
+    if definition.strategy.parameters:
+        collection.plan_due()  # and parameters that do not suit the question
     return definition
 
 
