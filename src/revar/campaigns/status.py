@@ -2,13 +2,12 @@
 
 from contextlib import suppress
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import msgspec
 
 from revar.campaigns.definition import Definition, StrategyRecord
 from revar.campaigns.state import CampaignState
-from revar.campaigns.text import best_first, duration, quantity, ranking_table
+from revar.campaigns.text import duration, quantity
 from revar.collection import Collection
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate
@@ -84,19 +83,13 @@ class Status:
     @property
     def _answer(self) -> str:
         if self.ranking is not None:
-            return ranking_table(self.ranking)
+            return f"{self.ranking.table()}\n{self.ranking.verdict()}"
         return "no estimate yet" if self.estimate is None else str(self.estimate)
 
 
 def ranking_of(collection: Collection, confidence: float = 0.95) -> Ranking:
     """The target policies of a collection, compared; intervals are those of normal errors."""
-    names = collection.states.names
-    joint = collection.joint_estimate(confidence)
-    # The wrong one is named only if a difference of the true best lies below its interval: one
-    # side of J - 1 intervals, which hold together by Bonferroni's inequality.
-    missed = (1.0 - confidence) / (len(names) - 1)
-    quantile = NormalDist().inv_cdf
-    return Ranking(names, joint, quantile(0.5 + confidence / 2.0), quantile(1.0 - missed))
+    return Ranking.of(collection.states.names, collection.joint_estimate(confidence))
 
 
 def status_of(name: str, campaign_id: str, state: CampaignState, now: float) -> Status:
@@ -230,7 +223,7 @@ class RankingMessage(msgspec.Struct, frozen=True):
                     chances[name],
                     value.unvisited_probability,
                 )
-                for name, value in best_first(ranking)
+                for name, value in ranking.best_first.items()
             ),
         )
 

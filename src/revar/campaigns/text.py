@@ -6,7 +6,6 @@ from typing import Any
 
 from revar.campaigns.events import decode_state
 from revar.estimators.estimator import Estimate
-from revar.estimators.ranking import Ranking
 
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 LONGEST_STATE = 48  # characters of a state
@@ -64,49 +63,6 @@ def interval(estimate: Estimate) -> str:
     """Its ends, or a dash."""
     low, high = estimate.interval
     return f"{number(low)} to {number(high)}" if isfinite(low) else "-"
-
-
-def best_first(ranking: Ranking) -> list[tuple[str, Estimate]]:
-    """The policies with their values, the leader first."""
-    return sorted(ranking.values.items(), key=lambda named: -named[1].value)
-
-
-def ranking_table(ranking: Ranking) -> str:
-    """The policies in lines and columns, and the verdict."""
-    differences, chances = ranking.differences, ranking.chances_of_best
-    confidence = f"{100 * ranking.joint.confidence:g}%"
-    lines = [
-        (
-            "policy",
-            "value",
-            f"{confidence} interval",
-            "leader - policy",
-            "interval",
-            "chance of best",
-        )
-    ]
-    for name, value in best_first(ranking):
-        difference = differences.get(name)
-        apart = (
-            ("leads", "")
-            if difference is None
-            else (number(difference.value), interval(difference))
-        )
-        lines.append((name, number(value.value), interval(value), *apart, chance(chances[name])))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    table = [
-        "  ".join(
-            cell.rjust(width) if place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    ]
-    blind = [
-        f"{value.unvisited_probability:.2%} of the episodes of {name} rest on no data"
-        for name, value in best_first(ranking)
-        if value.unvisited_probability > 0
-    ]
-    return "\n".join([*table, str(ranking.verdict()), *blind])
 
 
 def state_text(state: bytes) -> str:

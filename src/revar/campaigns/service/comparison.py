@@ -9,7 +9,6 @@ import numpy as np
 
 from revar.campaigns.service.chart import Axis, EstimateChart, Tick, difference_chart, round_values
 from revar.campaigns.state import HistoryPoint
-from revar.campaigns.text import best_first
 from revar.estimators.estimator import Estimate, JointEstimate
 from revar.estimators.ranking import Ranking
 
@@ -90,7 +89,7 @@ def compare(
         leader=verdict.leader,
         verdict=str(verdict),
         decided=verdict.decided,
-        policies=tuple(view(name, value) for name, value in best_first(ranking)),
+        policies=tuple(view(name, value) for name, value in ranking.best_first.items()),
         zero=left(0.0),
         ticks=tuple(Tick(left(v), text) for v, text in round_values(low, high, FOREST_TICKS)),
         chart=difference_chart(
