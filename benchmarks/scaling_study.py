@@ -29,6 +29,7 @@ from revar.evaluation.players import Interrupt
 from revar.evaluation.policies import target_policy_of
 from revar.evaluation.workers.pool import InlinePool, PoolSettings, default_batch
 from revar.evaluation.workers.worker import WorkerSetup
+from revar.model.question import combinations_of
 from revar.strategies.strategy import find_strategy
 
 RESULTS = Path(__file__).with_name("results")
@@ -70,14 +71,17 @@ def costs_of(problem: str) -> Costs:
     """Measured with the very messages, in this process."""
     env = open_environment(problem)
     strategy = find_strategy("flow")
-    policy = revar.find_problem(problem).policy
-    target = target_policy_of(env, policy, None)
+    policies = {"": revar.find_problem(problem).policy}
+    target = target_policy_of(env, policies, None)
     horizon, actions = horizon_of(env, None), action_count(env)
 
     def collected() -> Collection:
         return Collection(strategy, horizon=horizon, actions=actions, episodes=EPISODES, seed=0)
 
-    setup = WorkerSetup(problem, None, policy, None, strategy, horizon, 1.0, EPISODES, 0, 0)
+    asked = combinations_of("values", 1)
+    setup = WorkerSetup(
+        *(problem, None, policies, asked, None, strategy, horizon, 1.0, EPISODES, 0, 0)
+    )
     collection = collected()
     dispatcher, pool = Dispatcher(collection), InlinePool(setup, Interrupt())
     batches: dict[int, list[Batch]] = {1: [], 64: []}

@@ -50,6 +50,7 @@ def check(storage: str, episodes: int, notes: Path) -> dict[str, Any]:
         "late": status.late,
         "partial": status.partial,
         "value": status.estimate.value if status.estimate else None,
+        "values": status.ranking.joint.values.tolist() if status.ranking else None,
     }
 
 

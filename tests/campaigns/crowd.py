@@ -1,7 +1,7 @@
 """Many workers on one campaign at once, through the service or each on the storage itself.
 
 python -m tests.campaigns.crowd sqlite:///crowd.db --workers 16 --episodes 800
-python -m tests.campaigns.crowd postgresql://... --direct
+python -m tests.campaigns.crowd postgresql://... --direct --compare
 """
 
 import argparse
@@ -20,6 +20,7 @@ from tests.campaigns.accounts import check
 from tests.campaigns.processes import (
     HORIZON,
     NAME,
+    POLICIES,
     POLICY,
     Caller,
     Notes,
@@ -84,10 +85,13 @@ def direct(storage: str, path: Path) -> Callable[[], None]:
     return work
 
 
-def crowd(storage: str, workers: int, episodes: int, *, directly: bool) -> dict[str, Any]:
+def crowd(
+    storage: str, workers: int, episodes: int, *, directly: bool, compares: bool = False
+) -> dict[str, Any]:
     """Let them work until the budget is spent; raises where the accounts do not agree."""
+    asked: dict[str, Any] = {"policies": POLICIES} if compares else {"policy": POLICY}
     campaign = Campaign.create(
-        storage, NAME, policy=POLICY, horizon=HORIZON, episodes=episodes, seed=1, lease=600
+        storage, NAME, horizon=HORIZON, episodes=episodes, seed=1, lease=600, **asked
     )
     campaign.storage.close()
     warm_up()
@@ -119,8 +123,16 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--episodes", type=int, default=800)
     parser.add_argument("--direct", action="store_true")
+    parser.add_argument("--compare", action="store_true", help="of several target policies")
     asked = parser.parse_args()
-    print(json.dumps(crowd(asked.storage, asked.workers, asked.episodes, directly=asked.direct)))
+    found = crowd(
+        asked.storage,
+        asked.workers,
+        asked.episodes,
+        directly=asked.direct,
+        compares=asked.compare,
+    )
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ NAME = "campaign"
 HORIZON = 4
 PAUSE = 0.002  # seconds that a worker thinks about each step
 POLICY = {"a": [0.7, 0.3], "b": [0.2, 0.8]}
+POLICIES = {"old": POLICY, "new": {"a": [0.5, 0.5], "b": [0.1, 0.9]}}
 
 
 def outcome(episode: str, step: int, action: int) -> tuple[float, str | None]:

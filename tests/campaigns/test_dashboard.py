@@ -10,7 +10,7 @@ import pytest
 from revar.campaigns import Campaign
 from tests.browser import Browser
 from tests.campaigns.serving import Service, call, serving
-from tests.campaigns.worlds import World
+from tests.campaigns.worlds import World, policy_of
 
 TOKEN = "a-token-for-the-dashboard"
 WIDTHS = (390, 768, 1280)
@@ -29,6 +29,17 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         if episode.number == 120:
             break
     campaign.start_episode().act(world.first(121))
+    variants = {f"variant {k}": policy_of([0.05 * k, 0.5 - 0.05 * k] * 2) for k in range(1, 7)}
+    for name, policies, episodes in (
+        ("versions", {"old": variants["variant 1"], "new": variants["variant 4"]}, 60),
+        ("variants", {**variants, "a name that is rather long for a table": world.policy}, 40),
+        ("begun", variants, 0),
+    ):
+        compared = Campaign.create(
+            storage, name, policies=policies, horizon=world.horizon, episodes=400, seed=1
+        )
+        for _ in range(episodes):
+            world.play(compared.start_episode())
     with serving(storage) as running:
         yield running
 
@@ -100,10 +111,53 @@ def test_what_a_campaign_shows(service: Service, browser: Browser) -> None:
     assert max(bar.size["height"] for bar in bars) > 20
 
 
+def test_what_a_comparison_shows(service: Service, browser: Browser) -> None:
+    browser.open(service.address + "/campaigns/versions")
+    text = browser.text("main")
+    for heading in ("Who leads", "Policies, the best first", "2 policies, question “best”"):
+        assert heading in text
+    leader = browser.text("#leader")
+    other = ({"old", "new"} - {leader}).pop()
+    assert browser.text("#verdict").startswith(f"{leader} ")
+    assert f"Lead of {leader} over {other}, with its interval, over episodes" in text
+    rows = [row.text for row in browser.all("#comparison tbody tr")]
+    assert [row.split()[0] for row in rows] == [leader, other]
+    assert len(browser.all(".whiskers .point")) == 1
+    assert len(browser.all("#chart .line")) == len(browser.all("#chart .band")) == 1
+    browser.open(service.address + "/campaigns/variants?by=time")
+    assert len(browser.all("#comparison tbody tr")) == 7
+    assert (len(browser.all("#chart .line")), len(browser.all("#chart .band"))) == (5, 1)
+    browser.open(service.address + "/campaigns/begun")
+    assert "no step is complete yet" in browser.text("main")
+    browser.open(service.address + "/")
+    assert "leads, not decided yet" in browser.text("main")
+
+
+def test_a_comparison_is_created_with_the_form(service: Service, browser: Browser) -> None:
+    for name, names in (("by-name", "old, new"), ("by-table", "")):
+        browser.open(service.address + "/new")
+        browser.find("input[name=name]").send_keys(name)
+        if names:
+            browser.find("input[name=names]").send_keys(names)
+        else:
+            browser.find("input[value=table]").click()
+            rows = [{"state": "home", "probabilities": [0.5, 0.5]}]
+            tables = json.dumps({"old": rows, "new": rows})
+            browser.find("textarea[name=policy]").send_keys(tables)
+        browser.find("form#create button").click()
+        browser.until(lambda name=name: browser.driver.current_url.endswith(f"/campaigns/{name}"))
+        found = call(service.address, f"/api/campaigns/{name}")[1]
+        assert (found["policies"], found["question"]) == (["old", "new"], "best")
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(
-    "page", ["/", "/new", "/campaigns/grid", "/campaigns/grid?by=time", "/campaigns/none"]
+    "page",
+    [
+        *("/", "/new", "/campaigns/grid", "/campaigns/grid?by=time", "/campaigns/none"),
+        *("/campaigns/versions", "/campaigns/variants", "/campaigns/begun"),
+    ],
 )
 def test_every_width_and_scheme(
     service: Service, browser: Browser, page: str, width: int, dark: bool

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -10,6 +11,8 @@ from revar.campaigns.definition import StrategyRecord, define
 from revar.campaigns.storage.interface import NameTakenError
 from revar.errors import InputError
 
+TABLE = {"s": [0.5, 0.5]}
+SHARES = StrategyRecord("on-policy", {"shares": [1, 2, 3]})
 GOOD: dict[str, Any] = {"actions": 2, "horizon": 2, "episodes": 2}
 
 
@@ -45,6 +48,35 @@ GOOD: dict[str, Any] = {"actions": 2, "horizon": 2, "episodes": 2}
         ({"policy": [(None, [1, 0])]}, "null"),
         ({"policy": ["s"]}, "row 0 of the policy"),
         ({"policy": [3]}, "row 0 of the policy"),
+        ({"policy": 3}, "the policy is 3"),
+        ({"policy": {"s": 3}}, 'the policy of state "s" is 3'),
+        ({"question": "best"}, "which is asked of several policies"),
+        ({"policy": TABLE, "policies": ["old", "new"]}, "both are given"),
+        ({"policies": []}, "policies names 0; a comparison needs at least two"),
+        ({"policies": ["old"]}, "policies names 1; a comparison needs at least two"),
+        ({"policies": {"old": TABLE}}, "policies names 1; a comparison needs at least two"),
+        ({"policies": ["old", "old"]}, "two policies have the name 'old'"),
+        ({"policies": [("old", TABLE), ("old", TABLE)]}, "two policies have the name 'old'"),
+        ({"policies": ["old", ""]}, "the name of a policy is ''"),
+        ({"policies": ["old", " new"]}, "the name of a policy is ' new'"),
+        ({"policies": ["old", "n\new"]}, "the name of a policy is"),
+        ({"policies": ["old", "n" * 61]}, "it must be 1 to 60 characters"),
+        ({"policies": ["old", 3]}, "the name of a policy is 3"),
+        ({"policies": "old"}, "policies is 'old'; it must be names"),
+        ({"policies": 3}, "policies is 3; it must be names"),
+        ({"policies": [f"p{i}" for i in range(51)]}, "at most 50 are compared"),
+        ({"policies": {"old": TABLE, "new": {"s": [1.0]}}}, "have the same actions"),
+        ({"policies": {"old": TABLE, "new": {"t": [1, 0]}}}, "has state \"s\" and policy 'new'"),
+        ({"policies": {"old": TABLE, "new": None}}, "'old' has a table and policy 'new' has none"),
+        ({"policies": {"old": TABLE, "new": {"s": [1, 1]}}}, "policy 'new' of state \"s\" gives"),
+        ({"policies": {"old": TABLE, "new": {}}}, "policy 'new' table is empty"),
+        ({"policies": {"old": TABLE, "new": 3}}, "policy 'new' is 3"),
+        ({"policies": {"a": TABLE, "b": TABLE}, "actions": 3}, "actions is 3"),
+        ({"policies": ["old", "new"], "actions": None}, "the number of actions must be given"),
+        ({"policies": ["old", "new"], "question": "worst"}, "must be one of best, values, diff"),
+        ({"policies": ["a", "b", "c"], "question": "difference"}, "between two policies"),
+        ({"policies": ["a", "b"], "strategy": SHARES}, "each of 2 policies"),
+        ({"policies": ["a", "b"], "horizon": 10**6, "actions": 26}, "26 actions, 2 policies and"),
     ],
 )
 def test_questions_that_are_refused(changes: dict[str, Any], message: str) -> None:
@@ -82,8 +114,35 @@ def test_tables_of_every_form_are_the_same_question() -> None:
         {0: [0.5, 0.5], 1: [1, 0]},
         [(1, (1.0, 0.0)), (0, np.array([0.5, 0.5]))],
     ]
-    questions = [define(**{**GOOD, "policy": form}).question() for form in forms]
+    questions = [define(**{**GOOD, "policy": form}).asks() for form in forms]
     assert questions[0] == questions[1] == questions[2]
+
+
+def test_several_policies_of_every_form_are_the_same_question() -> None:
+    table = np.array([[0.5, 0.5], [1.0, 0.0]])
+    other = {0: [0.1, 0.9], 1: [1, 0]}
+    forms: list[Any] = [
+        {"old": table, "new": other},
+        [("new", other), ("old", table)],
+        {"old": [(1, (1.0, 0.0)), (0, [0.5, 0.5])], "new": other},
+    ]
+    made = [define(**{**GOOD, "policies": form}) for form in forms]
+    assert made[0].asks() == made[1].asks() == made[2].asks()
+    assert [each.names for each in made] == [("old", "new"), ("new", "old"), ("old", "new")]
+    assert {each.question for each in made} == {"best"}
+    names = [["old", "new"], ("old", "new"), {"old": None, "new": None}]
+    sent = [define(**{**GOOD, "policies": form}) for form in names]
+    assert sent[0].asks() == sent[1].asks() == sent[2].asks() != made[0].asks()
+    assert not sent[0].has_table
+    assert made[0].asks() != define(**{**GOOD, "policies": forms[0], "question": "values"}).asks()
+
+
+def test_a_definition_of_one_policy_is_stored_as_ever() -> None:
+    """A reader that knows nothing of several policies reads it."""
+    known = {*("horizon", "discount", "episodes", "actions", "strategy", "seed", "lease")}
+    stored = msgspec.json.decode(msgspec.json.encode(define(**{**GOOD, "policy": TABLE})))
+    assert set(stored) == known | {"policy"}
+    assert set(msgspec.json.decode(msgspec.json.encode(define(**GOOD)))) == known
 
 
 def test_states_beyond_what_can_be_planned_for_are_refused(

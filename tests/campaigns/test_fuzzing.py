@@ -20,6 +20,11 @@ from revar.campaigns.service.messages import ActMessage
 
 EXAMPLES = 40  # of each operation, of valid and of invalid data
 LOOPBACK = "http://127.0.0.1"
+# What an act brings, by the campaign's name.
+SENT: dict[str, Any] = {
+    "sent": [0.5, 0.5],
+    "several": {"old": [0.5, 0.5], "new": [0.1, 0.9]},
+}
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -30,14 +35,19 @@ CHECKS = [
 
 @pytest.fixture
 def app() -> Any:
-    """The application over two campaigns: an episode that may act, and one that waits."""
+    """The application over three campaigns: an episode that may act, and one that waits."""
     storage = MemoryStorage()
-    for name, table in (("table", {"s": [0.5, 0.5], "t": [1.0, 0.0]}), ("sent", None)):
+    table = {"s": [0.5, 0.5], "t": [1.0, 0.0]}
+    for name, policies in (
+        ("table", {"policy": table}),
+        ("sent", {}),
+        ("several", {"policies": ["old", "new"]}),
+    ):
         campaign = Campaign.create(
-            storage, name, policy=table, actions=2, horizon=3, episodes=10**6, seed=1, lease=1e6
+            storage, name, actions=2, horizon=3, episodes=10**6, seed=1, lease=1e6, **policies
         )
         campaign.start_episode("starting")
-        campaign.start_episode("waiting").act("s", None if table else [0.5, 0.5])
+        campaign.start_episode("waiting").act("s", SENT.get(name))
     return make_app(storage)
 
 
@@ -61,7 +71,7 @@ def test_operation(app: Any, route: ApiRoute, mode: schemathesis.GenerationMode)
         case=operation.as_strategy(generation_mode=mode),
         place=st.fixed_dictionaries(
             {
-                "name": st.sampled_from(["sent", "sent", "table", "drawn"]),
+                "name": st.sampled_from(["sent", "several", "table", "drawn"]),
                 "episode": st.sampled_from(["starting", "starting", "waiting", "drawn"]),
             },
         ),
@@ -74,8 +84,8 @@ def test_operation(app: Any, route: ApiRoute, mode: schemathesis.GenerationMode)
                 case.path_parameters[part] = place[part]
         if fitting and mode.is_positive and isinstance(case.body, dict) and "step" in case.body:
             case.body["step"] = 0
-            if route.takes is ActMessage and place["name"] == "sent":
-                case.body["probabilities"] = [0.5, 0.5]
+            if route.takes is ActMessage and place["name"] in SENT:
+                case.body["probabilities"] = SENT[place["name"]]
         response = case.call(base_url=LOOPBACK)
         answers.append(response.status_code)
         case.validate_response(response, checks=CHECKS)

@@ -56,3 +56,16 @@ def test_sixteen_workers_directly_on_postgres(postgres_url: str) -> None:
 def test_sixteen_workers_directly_on_sqlite(tmp_path: Path) -> None:
     found = run("crowd", f"sqlite:///{tmp_path}/crowd.db", "--episodes", "120", "--direct")
     assert found["finished"] == 120
+
+
+@pytest.mark.parametrize("directly", [[], ["--direct"]], ids=["service", "direct"])
+@pytest.mark.parametrize("storage", ["sqlite", "postgres"])
+def test_several_policies(
+    storage: str, directly: list[str], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    address = f"sqlite:///{tmp_path}/crowd.db"
+    if storage == "postgres":
+        address = request.getfixturevalue("postgres_url")
+    found = run("crowd", address, "--episodes", "100", "--workers", "4", "--compare", *directly)
+    assert found["finished"] == 100
+    assert len(found["values"]) == 2

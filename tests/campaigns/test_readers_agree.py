@@ -10,7 +10,7 @@ import pytest
 
 from revar.campaigns import Campaign, MemoryStorage
 from revar.campaigns.commands import Act, Command, propose, tell_reward
-from revar.campaigns.events import Closed, Finished, Released, Started
+from revar.campaigns.events import Closed, Finished, Released, Sent, Started
 from revar.campaigns.snapshots import snapshot_of
 from revar.campaigns.state import CampaignState
 from revar.campaigns.storage.interface import AppendResult
@@ -18,6 +18,12 @@ from tests.campaigns.worlds import Clock
 
 STATES = ("a", "b", "c", "d", "e")
 POLICY = {"a": [0.5, 0.5], "b": [0.3, 0.7], "c": [0.9, 0.1], "d": [1.0, 0.0], "e": [0.25, 0.75]}
+POLICIES: dict[str, dict[str, Any]] = {
+    "table": {"policy": POLICY},
+    "sent": {},
+    "tables": {"policies": {"old": POLICY, "new": {s: row[::-1] for s, row in POLICY.items()}}},
+    "sent by name": {"policies": ["old", "new"], "question": "difference"},
+}
 HORIZON, LEASE = 3, 50.0
 TURNS = 250
 
@@ -84,8 +90,8 @@ class Racing(MemoryStorage):
 class Caller:
     """Makes up commands: most fit the state of the campaign, some are repeated, late or wrong."""
 
-    def __init__(self, watch: Campaign, draw: random.Random, *, sends_policy: bool) -> None:
-        self.watch, self.draw, self.sends_policy = watch, draw, sends_policy
+    def __init__(self, watch: Campaign, draw: random.Random) -> None:
+        self.watch, self.draw = watch, draw
         self.started = 0
         self.first_states: dict[str, str] = {}
 
@@ -119,11 +125,18 @@ class Caller:
         state = self.watch.read(lambda state, _: self.state_of(state, episode))
         if self.draw.random() < 0.05:
             state = self.draw.choice(STATES)
-        row = tuple(POLICY[state])
+        row = list(POLICY[state])
         if self.draw.random() < 0.05:
-            row = (0.2, 0.8)  # a policy that changes is refused, unless it is the first to be told
-        sent = row if self.sends_policy else None
-        return Act(episode, step, f'"{state}"'.encode(), sent)
+            row = [0.2, 0.8]  # a policy that changes is refused, unless it is the first to be told
+        return Act(episode, step, f'"{state}"'.encode(), self.sent(row))
+
+    def sent(self, row: list[float]) -> Sent | None:
+        definition = self.watch.definition
+        if definition.has_table:
+            return None
+        if definition.policies is None or self.draw.random() < 0.05:  # not by name: refused
+            return row
+        return {"old": row, "new": row[::-1]} if self.draw.random() < 0.95 else {"old": row}
 
     def state_of(self, state: CampaignState, episode: str) -> str:
         record = state.records[episode].episode
@@ -141,17 +154,17 @@ class Caller:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("sends_policy", [False, True], ids=["table", "sent"])
+@pytest.mark.parametrize("policies", POLICIES)
 @pytest.mark.parametrize("strategy", ["flow", "revar", "cb-var", "uniform", "on-policy"])
-def test_any_interleaving(strategy: str, sends_policy: bool, seed: int) -> None:
+def test_any_interleaving(strategy: str, policies: str, seed: int) -> None:
     """Several processes with batches of commands, races, leases that run out, and restarts."""
-    draw = random.Random(f"{strategy}/{sends_policy}/{seed}")
+    draw = random.Random(f"{strategy}/{policies}/{seed}")
     clock = Clock()
     storage = Racing(clock)
     campaign = Campaign.create(
         storage,
         "one",
-        policy=None if sends_policy else POLICY,
+        **POLICIES[policies],
         actions=2,
         horizon=HORIZON,
         episodes=60,
@@ -160,7 +173,7 @@ def test_any_interleaving(strategy: str, sends_policy: bool, seed: int) -> None:
         lease=LEASE,
     )
     readers = [campaign, *(Campaign.open(storage, "one") for _ in range(3))]
-    caller = Caller(Campaign.open(storage, "one"), draw, sends_policy=sends_policy)
+    caller = Caller(Campaign.open(storage, "one"), draw)
     for turn in range(TURNS):
         clock.time += draw.choice((0.0, 1.0, 1.0, 5.0, 30.0))
         reader = draw.choice(readers)

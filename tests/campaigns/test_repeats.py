@@ -150,7 +150,7 @@ def test_two_processes_that_tell_different_policies(campaign: Campaign) -> None:
     one = Campaign.create(storage, "sent", actions=2, horizon=2, episodes=5, seed=1)
     other = Campaign.open(storage, "sent")
     mine, yours = one.start_episode(), other.start_episode()
-    command = Act(yours.id, 0, b'"s"', (0.1, 0.9))
+    command = Act(yours.id, 0, b'"s"', [0.1, 0.9])
     events, _ = other.read(lambda state, _: propose(state, command, storage.now))
     assert len(events) == 1  # not yet appended
     mine.act("s", [0.5, 0.5])

@@ -36,9 +36,9 @@ def history(values: list[float], error: float | None = 1.0) -> list[HistoryPoint
 def test_charts_at_any_scale(values: list[float], error: float | None, axis: Axis) -> None:
     chart = estimate_chart(history(values, error), axis, began=0.0)
     assert chart is not None
-    numbers = [float(part) for part in chart.line.replace(",", " ").split()]
+    numbers = [float(part) for part in chart.series[0].line.replace(",", " ").split()]
     assert np.isfinite(numbers).all()
-    assert chart.marks
+    assert chart.series[0].marks
     assert all(0 <= tick.place <= 100 for tick in (*chart.up, *chart.across))
     assert len({tick.label for tick in chart.up}) == len(chart.up)  # labels tell ticks apart
 
@@ -76,7 +76,7 @@ def test_marks_of_time(seconds: float, labels: list[str]) -> None:
     chart = estimate_chart(ends, Axis.TIME, began=50.0)
     assert chart is not None
     assert [tick.label for tick in chart.across] == labels
-    assert chart.line.split()[0].startswith("50.00,")
+    assert chart.series[0].line.split()[0].startswith("50.00,")
 
 
 def test_over_time_a_campaign_that_stands_still_can_be_seen() -> None:
@@ -98,7 +98,9 @@ def test_over_time_a_campaign_that_stands_still_can_be_seen() -> None:
     assert view.status.silence == "last event 1 min 30 s ago"
     assert view.chart is not None
     # The last tenth of its line is the first tenth of the time, and then it is flat.
-    (before, level), (end, last) = (map(float, p.split(",")) for p in view.chart.line.split()[-2:])
+    (before, level), (end, last) = (
+        map(float, p.split(",")) for p in view.chart.series[0].line.split()[-2:]
+    )
     assert before == pytest.approx(100 * 9 / 99, abs=0.1)
     assert (end, last) == (100.0, level)
     # Finished, it ends with its last event, however long ago.
@@ -134,6 +136,13 @@ def test_insight_is_what_the_statistics_say() -> None:
     shares = [pair.share for pair in found.pairs]
     assert shares == sorted(shares, reverse=True)
     assert 0 < sum(shares) < 1
+
+
+def test_chances_are_never_certain() -> None:
+    shares = (0.0, 0.0004, 0.05, 0.5, 0.9, 0.992, 0.9996, 1.0)
+    assert [text.chance(share) for share in shares] == [
+        *("<0.1%", "<0.1%", "5.0%", "50%", "90%", "99.2%", ">99.9%", ">99.9%")
+    ]
 
 
 def test_steps_per_second_are_those_of_the_last_minute() -> None:

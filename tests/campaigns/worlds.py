@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from revar.campaigns import CampaignEpisode
+from revar.model.arrays import FloatArray
 from revar.problems import Problem, problems
 
 
@@ -17,6 +18,11 @@ class Clock:
 
     def __call__(self) -> float:
         return self.time
+
+
+def policy_of(row: list[float]) -> FloatArray:
+    """The same probabilities in each of the gridworld's states."""
+    return np.tile(np.array(row), (16, 1))
 
 
 @dataclass(frozen=True)

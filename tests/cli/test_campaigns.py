@@ -70,6 +70,57 @@ def test_policy_files_that_are_none(storage: str, tmp_path: Path, text: str) -> 
     assert isinstance(result.exception, InputError)
 
 
+def test_several_policies(storage: str, tmp_path: Path) -> None:
+    tables = {"old": '{"home": [1, 0]}', "new": '[{"state": "home", "probabilities": [0, 1]}]'}
+    given = []
+    for name, text in tables.items():
+        (tmp_path / f"{name}.json").write_text(text)
+        given += ["--policies", f"{name}={tmp_path}/{name}.json"]
+    size = ["--horizon", "1", "--episodes", "20"]
+    said(storage, "create", "ads", *size, *given, "--question", "values")
+    definition = revar.Campaign.open(storage, "ads").definition
+    assert (definition.names, definition.question) == (("old", "new"), "values")
+    assert definition.has_table
+    campaign = revar.Campaign.open(storage, "ads")
+    for number in range(20):
+        episode = campaign.start_episode()
+        episode.reward(episode.act("home") + 0.1 * (number % 3), None)
+    lines = said(storage, "status", "ads").splitlines()
+    assert lines[2].startswith("policy ")
+    assert [line.split()[0] for line in lines[3:5]] == ["new", "old"]
+    assert lines[5] == "new is the best (confidence 0.95)"
+    assert json.loads(said(storage, "status", "ads", "--json"))["ranking"]["leader"] == "new"
+    assert "new 1." in said(storage, "list")
+    # Names alone: every act brings the probabilities.
+    names = ["--policies", "[old]", "--policies", "new"]
+    said(storage, "create", "sent", *size, "--actions", "2", *names)
+    episode = revar.Campaign.open(storage, "sent").start_episode()
+    episode.act("home", {"[old]": [0.9, 0.1], "new": [0.1, 0.9]})
+    episode.reward(0.5, None)
+    listed = said(storage, "list")
+    assert "[old] 0." in listed or "new 0." in listed
+    target = f"sqlite:///{tmp_path}/target.db"
+    assert "merged 20 new episodes" in said(target, "merge", "ads", storage)
+    assert said(target, "status", "ads").splitlines()[2:] == lines[2:]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["old"], "a comparison needs at least two"),
+        (["old", "old"], "two policies have the name 'old'"),
+        (["=x.json", "new"], "x.json cannot be read: No such file"),
+        (["old", ""], "the name of a policy is ''"),
+    ],
+)
+def test_several_policies_that_are_refused(storage: str, given: list[str], message: str) -> None:
+    several = [part for each in given for part in ("--policies", each)]
+    size = ["--horizon", "1", "--episodes", "20", "--actions", "2"]
+    result = run(storage, "create", "ads", *size, *several)
+    assert isinstance(result.exception, InputError)
+    assert message in str(result.exception)
+
+
 def test_export(storage: str, tmp_path: Path) -> None:
     campaign = revar.Campaign.create(storage, "ads", actions=2, horizon=2, episodes=5, seed=1)
     for state in ("a", ("b", 1)):

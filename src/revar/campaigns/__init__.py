@@ -1,6 +1,7 @@
 """Live collection: a campaign hands out decisions, takes back outcomes, and survives crashes."""
 
-from revar.campaigns.campaign import Campaign, CampaignEpisode
+from revar.campaigns.campaign import Campaign
+from revar.campaigns.episode import CampaignEpisode
 from revar.campaigns.rules import (
     BudgetReservedError,
     BudgetSpentError,

@@ -15,13 +15,12 @@ from revar.campaigns.commands import (
     EpisodeReply,
     Reply,
     answer,
-    ask_action,
     check_episode_id,
     new_episode_id,
     propose,
-    tell_reward,
 )
 from revar.campaigns.definition import LEASE, Definition, StrategyRecord, check_name, define
+from revar.campaigns.episode import CampaignEpisode
 from revar.campaigns.events import (
     Closed,
     Event,
@@ -43,10 +42,11 @@ from revar.campaigns.rules import (
 )
 from revar.campaigns.snapshots import restore, snapshot_due, snapshot_of
 from revar.campaigns.state import CampaignState
-from revar.campaigns.status import Status, status_of
+from revar.campaigns.status import Status, ranking_of, status_of
 from revar.campaigns.storage import Storage, open_storage
 from revar.campaigns.storage.interface import Entry
 from revar.estimators.estimator import Estimate
+from revar.estimators.ranking import Ranking
 from revar.model.trajectory import Dataset
 from revar.strategies.strategy import Strategy
 
@@ -84,6 +84,8 @@ class Campaign:
         name: str,
         *,
         policy: Any = None,
+        policies: Any = None,
+        question: str | None = None,
         actions: int | None = None,
         horizon: int,
         discount: float = 1.0,
@@ -96,11 +98,15 @@ class Campaign:
 
         `policy` is a table: {state: probabilities}, pairs of states and probabilities, or an
         array [S, A] over states 0, 1, ...; without one, every `act` brings the target policy's
-        probabilities, and `actions` says how many there are. An episode that is silent for
-        `lease` seconds gives its place in the budget to another one.
+        probabilities, and `actions` says how many there are. `policies` are several to compare:
+        {name: table}, or names alone; the `question` is "best" (the default), "values", or
+        "difference" of two. An episode that is silent for `lease` seconds gives its place in the
+        budget to another one.
         """
         definition = define(
             policy=policy,
+            policies=policies,
+            question=question,
             actions=actions,
             horizon=horizon,
             discount=discount,
@@ -131,7 +137,7 @@ class Campaign:
 
     # -- collecting ------------------------------------------------------------------------
 
-    def start_episode(self, episode_id: str | None = None) -> "CampaignEpisode":
+    def start_episode(self, episode_id: str | None = None) -> CampaignEpisode:
         """Reserve a place in the budget.
 
         Raises `BudgetSpentError` where nothing is left to do, and `BudgetReservedError` where
@@ -140,11 +146,11 @@ class Campaign:
         chosen = new_episode_id() if episode_id is None else check_episode_id(episode_id)
         return CampaignEpisode(self, self.execute_one(Started(chosen)))
 
-    def episode(self, episode_id: str) -> "CampaignEpisode":
+    def episode(self, episode_id: str) -> CampaignEpisode:
         """An episode that was started before, here or elsewhere."""
         return CampaignEpisode(self, self.find_episode(episode_id))
 
-    def episodes(self, poll: float = 1.0) -> Iterator["CampaignEpisode"]:
+    def episodes(self, poll: float = 1.0) -> Iterator[CampaignEpisode]:
         """Episodes until the budget is spent; waits while other workers hold all that is left."""
         while True:
             try:
@@ -162,9 +168,15 @@ class Campaign:
 
     def estimate(self, confidence: float = 0.95) -> Estimate:
         """The target policy's value from every complete step so far."""
-        with self._lock:
-            self.refresh()
-            return self._state.collection.estimate(confidence)
+        if self.definition.policies is not None:
+            raise CampaignError("several-policies", "there are several target policies: rank them")
+        return self.read(lambda state, _: state.collection.estimate(confidence))
+
+    def ranking(self, confidence: float = 0.95) -> Ranking:
+        """The values of several target policies, the leader, and its differences to the others."""
+        if self.definition.policies is None:
+            raise CampaignError("one-policy", "there is one target policy: estimate its value")
+        return self.read(lambda state, _: ranking_of(state.collection, confidence))
 
     def status(self) -> Status:
         """Budget, leases, steps per second and estimate."""
@@ -282,50 +294,3 @@ class Campaign:
     def _save_snapshot(self) -> None:
         self.storage.save_snapshot(self.id, snapshot_of(self._state))
         self._snapshot_position = self._state.position
-
-
-class CampaignEpisode:
-    """An episode in the hands of a caller, who asks for actions and reports what they led to.
-
-    A call that failed on its way, without an answer, may simply be made again: nothing counts
-    twice, and the same step gets the same action.
-    """
-
-    def __init__(self, campaign: Campaign, reply: EpisodeReply) -> None:
-        self._campaign = campaign
-        self.id = reply.episode
-        self.number = reply.number
-        self.steps = reply.steps  # complete ones
-        self.over = reply.over
-        self.propensity: float | None = None  # of the last action, where it was drawn
-
-    def act(self, state: Any, probabilities: Any = None) -> int:
-        """The action to take in `state`, any value that JSON can represent.
-
-        `probabilities` are the target policy's in this state, where the campaign has no table.
-        """
-        definition = self._campaign.definition
-        command = ask_action(definition, self.id, self.steps, state, probabilities)
-        reply = self._campaign.execute_one(command)
-        self.propensity = reply.propensity
-        return reply.action
-
-    def reward(self, reward: float, next_state: Any) -> None:
-        """The last action gave `reward` and led to `next_state`, None where the episode ended."""
-        self._follow(
-            self._campaign.execute_one(tell_reward(self.id, self.steps, reward, next_state))
-        )
-
-    def finish(self) -> None:
-        """Nothing more will come: it is over, and has used its place in the budget.
-
-        Not needed after the episode's end or its last step; it does no harm there.
-        """
-        self._follow(self._campaign.execute_one(Finished(self.id)))
-
-    def abandon(self) -> None:
-        """Give the place in the budget back at once; complete steps count."""
-        self._follow(self._campaign.execute_one(Released(self.id, "abandoned")))
-
-    def _follow(self, reply: EpisodeReply) -> None:
-        self.steps, self.over = reply.steps, reply.over

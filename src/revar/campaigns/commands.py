@@ -20,9 +20,11 @@ from revar.campaigns.events import (
     Finished,
     Released,
     Rewarded,
+    Sent,
     Started,
     encode_state,
 )
+from revar.campaigns.policies import check_sent, told
 from revar.campaigns.rules import (
     TAKEN,
     BudgetReservedError,
@@ -34,7 +36,6 @@ from revar.campaigns.rules import (
     refusal,
 )
 from revar.campaigns.state import CampaignState, EpisodeRecord
-from revar.collection.states import check_row
 from revar.errors import InputError
 from revar.model.trajectory import none_for_nan
 from revar.model.validation import check_reward
@@ -49,7 +50,7 @@ class Act:
     episode: str
     step: int
     state: bytes
-    probabilities: tuple[float, ...] | None = None
+    probabilities: Sent | None = None
 
 
 Command: TypeAlias = Started | Act | Rewarded | Finished | Released | Closed
@@ -103,20 +104,14 @@ def ask_action(
     definition: Definition, episode: str, step: int, state: Any, probabilities: Any
 ) -> Act:
     """The command to choose an action, checked."""
-    target = None
-    if definition.policy is None:
+    sent = None
+    if not definition.has_table:
         if probabilities is None:
             raise InputError("this campaign has no policy table: act needs the probabilities")
-        name = "the target policy in this state"
-        row = check_row(list(probabilities), name)
-        if len(row) != definition.actions:
-            raise InputError(
-                f"{name} has {len(row)} probabilities; there are {definition.actions} actions"
-            )
-        target = tuple(row.tolist())
+        sent = check_sent(definition.names, definition.actions, probabilities)
     elif probabilities is not None:
         raise InputError("this campaign has a policy table: act takes no probabilities")
-    return Act(episode, step, encode_state(state), target)
+    return Act(episode, step, encode_state(state), sent)
 
 
 def tell_reward(episode: str, step: int, reward: Any, next_state: Any) -> Rewarded:
@@ -167,7 +162,6 @@ def answer(state: CampaignState, command: Command, verdict: Verdict, now: Clock)
 
 
 def _event(command: Act, action: int = 0, propensity: float | None = None, draws: int = 0) -> Acted:
-    sent = command.probabilities
     return Acted(
         command.episode,
         command.step,
@@ -175,18 +169,20 @@ def _event(command: Act, action: int = 0, propensity: float | None = None, draws
         action,
         propensity,
         draws,
-        None if sent is None else list(sent),
+        command.probabilities,
     )
 
 
 def _decide(state: CampaignState, command: Act) -> Acted:
     definition, states = state.definition, state.collection.states
-    check_size(definition.horizon, definition.actions, len(states) + (command.state not in states))
+    known = len(states) + (command.state not in states)
+    check_size(definition.horizon, definition.actions, known, len(definition.names))
     episode = state.records[command.episode].episode
     if episode is None:
         raise AssertionError(f"episode {command.episode} is over")
-    target = command.probabilities or state.policy[command.state]
-    action, propensity, draws = episode.choose(command.state, target)
+    sent = command.probabilities
+    rows = state.policy[command.state] if sent is None else definition.rows(sent)
+    action, propensity, draws = episode.choose(command.state, told(rows))
     return _event(command, action, none_for_nan(propensity), draws)
 
 

@@ -3,16 +3,22 @@
 import dataclasses
 import re
 import secrets
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from revar.campaigns.events import encode_state
+from revar.campaigns.events import Sent
+from revar.campaigns.policies import (
+    PolicyRow,
+    Rows,
+    Tables,
+    read_table,
+    read_tables,
+)
 from revar.collection import Collection
-from revar.collection.states import check_row
 from revar.errors import InputError
+from revar.model.question import combinations_of
 from revar.strategies.strategy import Strategy, find_strategy, strategies
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -32,15 +38,11 @@ class StrategyRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parameters: dict[str, Any] = {}
 
 
-class PolicyRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The target policy in one state, in its canonical form."""
+class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Everything a campaign is asked, as it is stored. `policy` is None where callers send it.
 
-    state: msgspec.Raw
-    probabilities: list[float]
-
-
-class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything a campaign is asked, as it is stored. `policy` is None where callers send it."""
+    Several target policies are in `policies`, and `question` is what is asked of their values.
+    """
 
     horizon: int
     discount: float
@@ -50,11 +52,37 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int
     lease: float  # seconds that an episode may stay silent
     policy: list[PolicyRow] | None = None
+    policies: Tables | None = None
+    question: str | None = None  # one of `KINDS`; None of a single policy
 
-    def question(self) -> tuple[object, ...]:
-        """What two campaigns must have in common to be about the same value."""
-        rows = sorted((bytes(row.state), tuple(row.probabilities)) for row in self.policy or ())
-        return self.horizon, self.discount, self.actions, self.policy is None, rows
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the target policies; one alone has none."""
+        return tuple(self.tables)
+
+    @property
+    def has_table(self) -> bool:
+        """Whether target policies are tables; otherwise every act brings the probabilities."""
+        return None not in self.tables.values()
+
+    @property
+    def tables(self) -> Tables:
+        """The target policies by name, also one that has none."""
+        return {"": self.policy} if self.policies is None else self.policies
+
+    def rows(self, sent: Sent) -> Rows:
+        """What target policies do in a state, from the probabilities that came with an act."""
+        if isinstance(sent, dict):
+            return tuple(tuple(sent[name]) for name in self.names)
+        return (tuple(sent),)
+
+    def asks(self) -> tuple[object, ...]:
+        """What two campaigns must have in common to be about the same values."""
+        rows = {
+            name: sorted((bytes(row.state), tuple(row.probabilities)) for row in table or ())
+            for name, table in self.tables.items()
+        }
+        return self.horizon, self.discount, self.actions, self.has_table, rows, self.question
 
 
 def check_name(name: Any) -> str:
@@ -70,6 +98,8 @@ def check_name(name: Any) -> str:
 def define(
     *,
     policy: Any = None,
+    policies: Any = None,
+    question: str | None = None,
     actions: int | None = None,
     horizon: int,
     discount: float = 1.0,
@@ -79,9 +109,15 @@ def define(
     lease: float = LEASE,
 ) -> Definition:
     """A definition from what a person writes; everything is checked here."""
-    rows = None if policy is None else _policy_rows(policy)
-    if rows:
-        width = len(rows[0].probabilities)
+    if policy is not None and policies is not None:
+        raise InputError("a campaign has a policy or several policies; both are given")
+    if question is not None and policies is None:
+        raise InputError(f"question is {question!r}, which is asked of several policies")
+    rows = None if policy is None else read_table(policy)
+    tables = None if policies is None else read_tables(policies)
+    table = rows if tables is None else next(iter(tables.values()))
+    if table:
+        width = len(table[0].probabilities)
         if actions not in (None, width):
             raise InputError(f"actions is {actions}, but the policy has {width} actions")
         actions = width
@@ -94,7 +130,7 @@ def define(
     _check_range("actions", actions, 1, MOST_ACTIONS)
     _check_range("episodes", episodes, 1, MOST_EPISODES)
     _check_range("horizon", horizon, 1, MOST_STEPS)
-    check_size(horizon, actions, 1 if rows is None else len(rows))
+    check_size(horizon, actions, len(table or (1,)), len(tables or (1,)))
     if not 0.0 < lease <= LONGEST_LEASE:
         raise InputError(f"lease is {lease} seconds; it must lie in (0, {LONGEST_LEASE:.0f}]")
     definition = Definition(
@@ -106,22 +142,28 @@ def define(
         seed=int(seed),
         lease=float(lease),
         policy=rows,
+        policies=tables,
+        question=question or ("best" if tables else None),
     )
-    new_collection(definition)  # refuses what a collection cannot be made of
+    collection = new_collection(definition)  # refuses what a collection cannot be made of
+    if definition.strategy.parameters:
+        collection.plan_due()  # and parameters that do not suit the question
     return definition
 
 
-def check_size(horizon: int, actions: int, states: int) -> None:
+def check_size(horizon: int, actions: int, states: int, policies: int = 1) -> None:
     """Refuse what does not fit into memory: plans have a number for each step, state and action."""
-    if horizon * actions * states > MOST_CELLS:
+    if horizon * actions * states * policies > MOST_CELLS:
+        several = f", {policies:,} policies" if policies > 1 else ""
         raise InputError(
-            f"horizon {horizon:,}, {actions:,} actions and {states:,} states make more than "
-            f"{MOST_CELLS:,} combinations, which is the most that a campaign plans for"
+            f"horizon {horizon:,}, {actions:,} actions{several} and {states:,} states make more "
+            f"than {MOST_CELLS:,} combinations, which is the most that a campaign plans for"
         )
 
 
 def new_collection(definition: Definition) -> Collection:
-    """An empty collection of this definition; the policy is told state by state, as they appear."""
+    """An empty collection of this definition; policies are told state by state, as they appear."""
+    names, question = definition.names, definition.question
     return Collection(
         make_strategy(definition.strategy),
         horizon=definition.horizon,
@@ -130,6 +172,8 @@ def new_collection(definition: Definition) -> Collection:
         seed=definition.seed,
         actions=definition.actions,
         keep_episodes=False,
+        names=names,
+        combinations=None if question is None else combinations_of(question, len(names)),
     )
 
 
@@ -163,40 +207,6 @@ def record_strategy(strategy: Strategy) -> StrategyRecord:
         if getattr(strategy, field.name) != field.default
     }
     return StrategyRecord(strategy.id, parameters)
-
-
-def _policy_rows(policy: Any) -> list[PolicyRow]:
-    """From {state: probabilities}, pairs of them, or an array [S, A] over states 0, 1, ..."""
-    if isinstance(policy, Mapping):
-        pairs = list(policy.items())
-    elif isinstance(policy, np.ndarray):
-        if policy.ndim != 2:
-            raise InputError(f"policy has shape {policy.shape}; it must be [states, actions]")
-        pairs = list(enumerate(policy.tolist()))
-    else:
-        pairs = [_pair(row, i) for i, row in enumerate(policy)]
-    if not pairs:
-        raise InputError("the policy table is empty")
-    rows: dict[bytes, PolicyRow] = {}
-    for state, probabilities in pairs:
-        key = encode_state(state, "a state of the policy")
-        if key in rows:
-            raise InputError(f"the policy has state {key.decode()} twice")
-        name = f"the policy of state {key.decode()}"
-        row = PolicyRow(msgspec.Raw(key), check_row(list(probabilities), name).tolist())
-        rows[key] = row
-    widths = {len(row.probabilities) for row in rows.values()}
-    if len(widths) > 1:
-        raise InputError(f"the policy has rows of {sorted(widths)} actions; all must be equal")
-    return list(rows.values())
-
-
-def _pair(row: Any, place: int) -> tuple[Any, Any]:
-    if isinstance(row, PolicyRow):
-        return msgspec.json.decode(row.state), row.probabilities
-    if isinstance(row, list | tuple) and len(row) == 2:
-        return row[0], row[1]
-    raise InputError(f"row {place} of the policy is {row!r}; it must be a state and probabilities")
 
 
 def _check_range(name: str, value: Any, low: int, high: int) -> None:

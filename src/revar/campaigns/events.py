@@ -11,6 +11,9 @@ import msgspec
 
 from revar.errors import InputError
 
+# Probabilities that come with an act: those of the target policy, or of several by their names.
+Sent: TypeAlias = list[float] | dict[str, list[float]]
+
 DEEPEST = 32  # levels of arrays and objects within a state
 LARGEST = 16_384  # bytes of a state in its canonical form
 
@@ -31,7 +34,7 @@ class Acted(msgspec.Struct, frozen=True, omit_defaults=True, tag="acted"):
     action: int
     propensity: float | None = None
     draws: int = 0
-    probabilities: list[float] | None = None
+    probabilities: Sent | None = None
     merged: bool = False  # it came from another campaign, and needs no place in the budget
 
 

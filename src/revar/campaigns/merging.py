@@ -27,10 +27,10 @@ def merge(target: Campaign, source: Campaign) -> MergeResult:
     Episodes are told apart by their ids, so that merging twice changes nothing the second time.
     A campaign of another id brings its budget along; a copy of the same campaign does not.
     """
-    if target.definition.question() != source.definition.question():
+    if target.definition.asks() != source.definition.asks():
         raise InputError(
-            f"campaigns {target.name!r} and {source.name!r} do not ask the same question: policy, "
-            f"horizon, discount and actions must agree"
+            f"campaigns {target.name!r} and {source.name!r} do not ask the same question: "
+            f"policies, horizon, discount and actions must agree"
         )
     events: list[Event] = []
     if target.id != source.id:

@@ -19,8 +19,10 @@ from revar.campaigns.events import (
     Merged,
     Released,
     Rewarded,
+    Sent,
     Started,
 )
+from revar.campaigns.policies import misnamed
 from revar.campaigns.state import CampaignState, EpisodeRecord
 from revar.errors import RefusedError
 from revar.model.validation import SUM_TOLERANCE
@@ -210,27 +212,41 @@ def _without_lease(state: CampaignState, event: Acted, record: EpisodeRecord) ->
 
 
 def _against_policy(state: CampaignState, event: Acted, key: bytes) -> Verdict | None:
-    actions, sent = state.definition.actions, event.probabilities
+    definition, sent = state.definition, event.probabilities
+    if not 0 <= event.action < definition.actions:
+        return refusal("invalid", f"action {event.action} of {definition.actions}")
+    if not definition.has_table:
+        return _against_earlier_rows(state, sent, key)
+    if sent is not None:
+        return refusal("invalid", "the target policy is a table: send no probabilities")
+    if key not in state.policy:
+        return refusal("unknown-state", f"the target policy has no state {_quote(key)}")
+    return None
+
+
+def _against_earlier_rows(state: CampaignState, sent: Sent | None, key: bytes) -> Verdict | None:
+    """Whether probabilities that came with an act are not those of the policies, or changed."""
+    names, actions = state.definition.names, state.definition.actions
+    if sent is None:
+        return refusal("invalid", "the target policy's probabilities in this state are missing")
+    now = sent if isinstance(sent, dict) else {"": sent}
+    if now.keys() != set(names):
+        return refusal("invalid", misnamed(names, list(sent) if sent is now else None))
+    wrong = next((len(row) for row in now.values() if len(row) != actions), None)
+    if wrong is not None:
+        return refusal("invalid", f"{wrong} probabilities, but {actions} actions")
     known = state.policy.get(key)
-    verdict: Verdict | None = None
-    if not 0 <= event.action < actions:
-        verdict = refusal("invalid", f"action {event.action} of {actions}")
-    elif state.definition.policy is not None:
-        if sent is not None:
-            verdict = refusal("invalid", "the target policy is a table: send no probabilities")
-        elif known is None:
-            verdict = refusal("unknown-state", f"the target policy has no state {_quote(key)}")
-    elif sent is None:
-        verdict = refusal("invalid", "the target policy's probabilities in this state are missing")
-    elif len(sent) != actions:
-        verdict = refusal("invalid", f"{len(sent)} probabilities, but {actions} actions")
-    elif known is not None and max(map(_distance, sent, known)) > SUM_TOLERANCE:
-        verdict = refusal(
-            "conflict",
-            f"the target policy had probabilities {list(known)} in state {_quote(key)} before, "
-            f"and {sent} now; a policy under evaluation must not change",
-        )
-    return verdict
+    if known is None:
+        return None
+    for name, before in zip(names, known, strict=True):
+        if max(map(_distance, now[name], before)) > SUM_TOLERANCE:
+            return refusal(
+                "conflict",
+                f"{f'target policy {name!r}' if name else 'the target policy'} had probabilities "
+                f"{list(before)} in state {_quote(key)} before, and {now[name]} now; a policy "
+                f"under evaluation must not change",
+            )
+    return None
 
 
 def _judge_reward(event: Rewarded, record: EpisodeRecord) -> Verdict:

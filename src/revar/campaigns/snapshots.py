@@ -118,12 +118,13 @@ def _restore_collection(state: CampaignState, record: SavedState) -> None:
         )
         state.records[row.id] = episode
     state.leases = {episode_id: state.records[episode_id] for episode_id in record.leases}
-    if state.definition.policy is None:  # the rows that came with acts
-        states, policy = state.collection.states, state.collection.states.policies[0]
+    if not state.definition.has_table:  # the rows that came with acts
+        states = state.collection.states
+        policies = states.policies  # [J, S, A]
         for number in sorted(states.with_rows):
             key = states[number]
             assert isinstance(key, bytes)
-            state.policy[key] = tuple(policy[number].tolist())
+            state.policy[key] = tuple(tuple(row) for row in policies[:, number].tolist())
 
 
 def _save_record(record: EpisodeRecord) -> SavedRecord:

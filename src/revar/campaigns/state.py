@@ -5,11 +5,13 @@
 
 from collections import deque
 from dataclasses import dataclass
+from math import isfinite
 
 import msgspec
 
 from revar.campaigns.definition import Definition, new_collection
 from revar.campaigns.events import Acted, Event, Finished, Merged, Released, Rewarded, Started
+from revar.campaigns.policies import rows_by_state, told
 from revar.collection import Collection, Episode
 from revar.errors import InputError
 from revar.model.trajectory import nan_for_none
@@ -77,9 +79,7 @@ class CampaignState:
         self.merged: set[str] = set()  # ids of campaigns that were merged into this one
         self.records: dict[str, EpisodeRecord] = {}  # by id, in the order of their numbers
         self.leases: dict[str, EpisodeRecord] = {}  # open episodes that hold a place
-        self.policy: dict[bytes, tuple[float, ...]] = {
-            bytes(row.state): tuple(row.probabilities) for row in definition.policy or ()
-        }
+        self.policy = rows_by_state(definition.tables)  # and what acts have brought
         self.collection = new_collection(definition)  # states are known by their canonical bytes
         self.history = History()
 
@@ -139,11 +139,11 @@ class CampaignState:
     def _act(self, event: Acted, record: EpisodeRecord) -> None:
         self._lease_again(record)
         state = bytes(event.state)
-        if event.probabilities is not None:
-            self.policy.setdefault(state, tuple(event.probabilities))
+        if event.probabilities is not None and state not in self.policy:
+            self.policy[state] = self.definition.rows(event.probabilities)
         _open_episode(record).repeat(
             state,
-            self.policy[state],
+            told(self.policy[state]),
             event.action,
             nan_for_none(event.propensity),
             draws=event.draws,
@@ -189,8 +189,11 @@ def _open_episode(record: EpisodeRecord) -> Episode:
     return record.episode
 
 
-class HistoryPoint(msgspec.Struct, frozen=True):
-    """The estimate at some time. An error that is not known yet is None."""
+class HistoryPoint(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The estimate at some time. An error that is not known yet is None.
+
+    Of several target policies it is that of the leader, and all of them follow.
+    """
 
     time: float
     episodes: int
@@ -198,6 +201,8 @@ class HistoryPoint(msgspec.Struct, frozen=True):
     value: float
     standard_error: float | None
     unvisited_probability: float
+    values: list[float] | None = None  # [J]
+    covariance: list[list[float | None]] | None = None  # of these, up to its diagonal
 
 
 class History:
@@ -247,16 +252,24 @@ def history_point(
     time: float, episodes: int, steps: int, collection: Collection
 ) -> HistoryPoint | None:
     """The estimate now, or None while there is none."""
+    several = len(collection.states.names) > 1
     try:
-        estimate = collection.estimate()
+        joint = collection.joint_estimate()
     except InputError:
         return None
-    error = estimate.standard_error
+    leader = joint.value_of(int(joint.values.argmax()))
+    lower = [[_finite(x) for x in row[: j + 1]] for j, row in enumerate(joint.covariance.tolist())]
     return HistoryPoint(
         time,
         episodes,
         steps,
-        estimate.value,
-        error if error < float("inf") else None,
-        estimate.unvisited_probability,
+        leader.value,
+        _finite(leader.standard_error),
+        leader.unvisited_probability,
+        joint.values.tolist() if several else None,
+        lower if several else None,
     )
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None

@@ -1,5 +1,6 @@
 """Where a campaign stands, for people and programs."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -7,8 +8,10 @@ import msgspec
 from revar.campaigns.definition import Definition, StrategyRecord
 from revar.campaigns.state import CampaignState
 from revar.campaigns.text import duration, quantity
+from revar.collection import Collection
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate
+from revar.estimators.ranking import Ranking
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -44,7 +47,8 @@ class Status:
     last_event: float | None
     now: float
     leases: tuple[Lease, ...]
-    estimate: Estimate | None
+    estimate: Estimate | None  # of one target policy
+    ranking: Ranking | None = None  # of several
 
     @property
     def silence(self) -> str:
@@ -72,18 +76,31 @@ class Status:
             f"{quantity(self.steps, 'step')} in {quantity(self.states, 'state')}, "
             f"{self.steps_per_second:.3g} steps a second"
             + (f", {self.silence}" if self.silence else ""),
-            str(self.estimate) if self.estimate else "no estimate yet",
+            self._answer,
         ]
         return "\n".join(lines)
+
+    @property
+    def _answer(self) -> str:
+        if self.ranking is not None:
+            return f"{self.ranking.table()}\n{self.ranking.verdict()}"
+        return "no estimate yet" if self.estimate is None else str(self.estimate)
+
+
+def ranking_of(collection: Collection, confidence: float = 0.95) -> Ranking:
+    """The target policies of a collection, compared; intervals are those of normal errors."""
+    return Ranking.of(collection.states.names, collection.joint_estimate(confidence))
 
 
 def status_of(name: str, campaign_id: str, state: CampaignState, now: float) -> Status:
     """The status that follows from the folded log."""
     length = state.definition.lease
-    try:
-        estimate = state.collection.estimate() if state.steps else None
-    except InputError:
-        estimate = None
+    estimate = ranking = None
+    with suppress(InputError):  # while the data says nothing yet
+        if state.steps and state.definition.policies is None:
+            estimate = state.collection.estimate()
+        elif state.steps:
+            ranking = ranking_of(state.collection)
     return Status(
         name=name,
         id=campaign_id,
@@ -114,7 +131,29 @@ def status_of(name: str, campaign_id: str, state: CampaignState, now: float) -> 
             for record in state.leases.values()
         ),
         estimate=estimate,
+        ranking=ranking,
     )
+
+
+class Interval(msgspec.Struct, frozen=True):
+    """A number with its error, which is null while the data cannot tell it."""
+
+    value: float
+    standard_error: float | None
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> "Interval":
+        """The estimate, with null in the place of infinity."""
+        known = estimate.standard_error < float("inf")
+        low, high = estimate.interval
+        return cls(
+            estimate.value,
+            estimate.standard_error if known else None,
+            low if known else None,
+            high if known else None,
+        )
 
 
 class EstimateMessage(msgspec.Struct, frozen=True):
@@ -131,16 +170,61 @@ class EstimateMessage(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, estimate: Estimate) -> "EstimateMessage":
         """The estimate, with null in the place of infinity."""
-        known = estimate.standard_error < float("inf")
-        low, high = estimate.interval
+        found = Interval.of(estimate)
         return cls(
-            estimate.value,
-            estimate.standard_error if known else None,
-            low if known else None,
-            high if known else None,
+            found.value,
+            found.standard_error,
+            found.low,
+            found.high,
             estimate.confidence,
             estimate.episodes,
             estimate.unvisited_probability,
+        )
+
+
+class RankedPolicy(msgspec.Struct, frozen=True):
+    """One of several target policies; `difference` is by how much the leader exceeds it."""
+
+    name: str
+    value: Interval
+    difference: Interval | None  # null of the leader
+    chance_of_best: float
+    unvisited_probability: float
+
+
+class RankingMessage(msgspec.Struct, frozen=True):
+    """Several target policies, the best first, and what their differences say."""
+
+    leader: str
+    decided: bool  # the leader is better than every other
+    undecided: tuple[str, ...]  # those that may be as good
+    verdict: str  # in words
+    confidence: float
+    episodes: int
+    policies: tuple[RankedPolicy, ...]
+
+    @classmethod
+    def of(cls, ranking: Ranking) -> "RankingMessage":
+        """The ranking, with null in the place of infinity."""
+        verdict, joint = ranking.verdict(), ranking.joint
+        chances, differences = ranking.chances_of_best, ranking.differences
+        return cls(
+            verdict.leader,
+            verdict.decided,
+            verdict.undecided,
+            str(verdict),
+            joint.confidence,
+            joint.episodes,
+            tuple(
+                RankedPolicy(
+                    name,
+                    Interval.of(value),
+                    Interval.of(differences[name]) if name in differences else None,
+                    chances[name],
+                    value.unvisited_probability,
+                )
+                for name, value in ranking.best_first.items()
+            ),
         )
 
 
@@ -169,15 +253,21 @@ class StatusMessage(msgspec.Struct, frozen=True):
     closed: bool
     spent: bool
     leases: tuple[Lease, ...]
-    estimate: EstimateMessage | None
+    estimate: EstimateMessage | None  # of one target policy
+    policies: tuple[str, ...] | None  # the names of several
+    question: str | None
+    ranking: RankingMessage | None
 
     @classmethod
     def of(cls, status: Status) -> "StatusMessage":
         """The status of a campaign, with what defines it."""
+        definition = status.definition
         fields = {
-            **msgspec.structs.asdict(status.definition),
+            **msgspec.structs.asdict(definition),
             **vars(status),
-            "has_policy_table": status.definition.policy is not None,
+            "has_policy_table": definition.has_table,
             "estimate": None if status.estimate is None else EstimateMessage.of(status.estimate),
+            "policies": None if definition.policies is None else definition.names,
+            "ranking": None if status.ranking is None else RankingMessage.of(status.ranking),
         }
         return cls(*(fields[name] for name in cls.__struct_fields__))

@@ -52,6 +52,19 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f}%" if share >= 0.095 or share == 0 else f"{100 * share:.1f}%"
 
 
+def chance(share: float) -> str:
+    """A chance, never quite certain."""
+    if 0.001 <= share <= 0.999:
+        return percent(share) if share < 0.985 else f"{100 * share:.1f}%"
+    return "<0.1%" if share < 0.5 else ">99.9%"
+
+
+def interval(estimate: Estimate) -> str:
+    """Its ends, or a dash."""
+    low, high = estimate.interval
+    return f"{number(low)} to {number(high)}" if isfinite(low) else "-"
+
+
 def state_text(state: bytes) -> str:
     """A state for reading: an object as its fields, an array in parentheses, cut to fit."""
     value = decode_state(state)
@@ -79,5 +92,8 @@ def _inner(value: Any) -> str:
 # What templates may say after a value and a bar.
 FILTERS = {
     function.__name__: function
-    for function in (duration, quantity, number, rate, half_width, percent, state_text)
+    for function in (
+        *(duration, quantity, number, rate, half_width, interval),
+        *(percent, chance, state_text),
+    )
 }

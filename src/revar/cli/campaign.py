@@ -54,15 +54,33 @@ def campaign() -> None:
     help='The target policy as JSON: [{"state": ..., "probabilities": [...]}, ...], or with '
     'texts as states {"home": [0.9, 0.1], ...}.',
 )
-def create(name: str, storage: str, policy: Path | None, **question: Any) -> None:
+@click.option(
+    "--policies",
+    multiple=True,
+    metavar="NAME[=FILE]",
+    help="One of several policies to compare, with its table as in --policy; repeat it for each.",
+)
+@click.option(
+    "--question", default=None, help="About several: best (the default), values or difference."
+)
+def create(
+    name: str, storage: str, policy: Path | None, policies: tuple[str, ...], **question: Any
+) -> None:
     """Create a campaign.
 
-    Without --policy every decision brings the target policy's probabilities with it.
+    Without tables every decision brings the target policies' probabilities with it.
+
+    \b
+    Examples:
+      revar campaign create ads --actions 3 --horizon 5 --episodes 2000
+      revar campaign create shop --policies old=old.json --policies new=new.json \\
+          --horizon 5 --episodes 2000
     """
     from revar.campaigns import Campaign
 
     table = None if policy is None else _policy_table(policy)
-    made = Campaign.create(storage, name, policy=table, **question)
+    several = _several(policies) if policies else None
+    made = Campaign.create(storage, name, policy=table, policies=several, **question)
     click.echo(f"created {made.name}, id {made.id}, seed {made.definition.seed}")
 
 
@@ -80,6 +98,7 @@ def list_campaigns(storage: str, as_json: bool) -> None:
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title=f"{len(found)} campaigns")
     table.add_column("name")
@@ -87,15 +106,19 @@ def list_campaigns(storage: str, as_json: bool) -> None:
         table.add_column(heading, justify="right")
     for status in found:
         value = interval = "-"
-        if status.estimate is not None:
-            low, high = status.estimate.interval
-            value, interval = f"{status.estimate.value:.4g}", f"{low:.4g} to {high:.4g}"
+        estimate, leader = status.estimate, ""
+        if status.ranking is not None:
+            leader = status.ranking.names[status.ranking.leader]
+            estimate = status.ranking.values[leader]
+        if estimate is not None:
+            low, high = estimate.interval
+            value, interval = f"{leader} {estimate.value:.4g}".strip(), f"{low:.4g} to {high:.4g}"
         table.add_row(
             status.name,
             f"{status.episodes}",
             f"{status.budget}",
             f"{status.open}",
-            value,
+            Text(value),  # a name may hold brackets
             interval,
         )
     Console().print(table)
@@ -195,6 +218,12 @@ def _open(storage: str, name: str) -> "Campaign":
     return Campaign.open(storage, name)
 
 
+def _several(given: tuple[str, ...]) -> list[tuple[str, Any]]:
+    """Names with their tables, None where there is none."""
+    parts = [each.partition("=") for each in given]
+    return [(name, _policy_table(Path(path)) if mark else None) for name, mark, path in parts]
+
+
 def _policy_table(path: Path) -> Any:
     import msgspec
 
@@ -202,6 +231,8 @@ def _policy_table(path: Path) -> Any:
 
     try:
         table = msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not JSON: {error}") from None
     if isinstance(table, dict):

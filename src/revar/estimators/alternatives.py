@@ -98,14 +98,24 @@ def on_policy_variances(task: Task, statistics: VisitStatistics) -> FloatArray:
 
 
 def corrected_costs(task: Task, observed: RunStatistics) -> FloatArray:
-    """C(s,a) as the standard error has it, with Bessel's correction, [S, A]."""
+    """C(s,a) of what the task asks, as the standard error has it, [S, A].
+
+    With Bessel's correction; of several combinations, the weighted sum.
+    """
     initial = observed.initial_count / observed.initial_count.sum()
-    outcomes, policy = observed.outcomes, task.policy
-    layers = reachable_layers(outcomes, initial, policy > 0, task.horizon)
-    values = backward_values(outcomes, observed.reward_mean, policy, layers, task.discount)
-    weight, gain = influence(outcomes, initial, policy, values, layers, task.discount)
-    errors = pair_errors(observed, weight, gain, weight, gain, False)
-    return np.asarray(errors * observed.visits)
+    outcomes, combinations = observed.outcomes, task.question.combinations
+    layers = reachable_layers(outcomes, initial, task.policy > 0, task.horizon)
+    weights, gains = [], []
+    for policy in task.policies:
+        values = backward_values(outcomes, observed.reward_mean, policy, layers, task.discount)
+        weight, gain = influence(outcomes, initial, policy, values, layers, task.discount)
+        weights.append(weight)
+        gains.append(gain)
+    costs = np.zeros(task.policy.shape)
+    for row, matters in zip(combinations.coefficients, combinations.weights, strict=True):
+        weight, gain = np.tensordot(row, weights, axes=1), np.tensordot(row, gains, axes=1)
+        costs += matters * pair_errors(observed, weight, gain, weight, gain, False)
+    return np.asarray(costs * observed.visits)
 
 
 def fit_corrected_model(task: Task, observed: RunStatistics) -> TabularMDP:

@@ -17,6 +17,16 @@ from revar.model.validation import as_floats
 from revar.registry import Registry
 
 
+def normal_quantile(confidence: float) -> float:
+    """z of the interval value +- z * standard_error that a normal error stays in."""
+    return NormalDist().inv_cdf(0.5 + confidence / 2.0)
+
+
+def together(confidence: float, count: int) -> float:
+    """The confidence of each of `count` intervals that hold together (Bonferroni's inequality)."""
+    return 1.0 - (1.0 - confidence) / count
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A policy's estimated value, how sure of it one may be, and what it rests on."""
@@ -37,7 +47,7 @@ class Estimate:
         """The confidence interval, value +- quantile * standard_error."""
         quantile = self.quantile
         if quantile is None:
-            quantile = NormalDist().inv_cdf(0.5 + self.confidence / 2.0)
+            quantile = normal_quantile(self.confidence)
         reach = quantile * self.standard_error
         return self.value - reach, self.value + reach
 
@@ -95,8 +105,7 @@ class JointEstimate:
     def simultaneous(self, coefficients: Any) -> list[Estimate]:
         """Combinations [Q, J] whose intervals hold together (by Bonferroni's inequality)."""
         rows = np.atleast_2d(as_floats(coefficients, "coefficients"))
-        missed = (1.0 - self.confidence) / len(rows)
-        quantile = NormalDist().inv_cdf(1.0 - missed / 2.0)
+        quantile = normal_quantile(together(self.confidence, len(rows)))
         return [self.combination(row, quantile) for row in rows]
 
     def chances_of_best(self) -> FloatArray:

@@ -1,9 +1,10 @@
 """Which of several policies is the best, and whether the data can tell."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from revar.estimators.estimator import Estimate, JointEstimate
+from revar.estimators.estimator import Estimate, JointEstimate, normal_quantile, together
 from revar.model.arrays import FloatArray
 
 # Nothing is decided while a larger share of a policy's episodes rests on no data.
@@ -58,6 +59,17 @@ class Ranking:
     quantile: float  # of the interval of a value, or of one difference
     quantile_of_differences: float
 
+    @classmethod
+    def of(
+        cls,
+        names: tuple[str, ...],
+        joint: JointEstimate,
+        quantile: Callable[[float], float] = normal_quantile,
+    ) -> "Ranking":
+        """The ranking by intervals of the joint estimate's confidence."""
+        each = together(joint.confidence, len(names) - 1)
+        return cls(names, joint, quantile(joint.confidence), quantile(each))
+
     @property
     def leader(self) -> int:
         """The number of the policy whose estimated value is the largest."""
@@ -86,6 +98,42 @@ class Ranking:
         chances: FloatArray = self.joint.chances_of_best()
         return dict(zip(self.names, chances.tolist(), strict=True))
 
+    @property
+    def best_first(self) -> dict[str, Estimate]:
+        """The values, the leader's first."""
+        return dict(sorted(self.values.items(), key=lambda named: -named[1].value))
+
+    def table(self, **columns: Mapping[str, str]) -> str:
+        """The policies, the best first; further `columns` have a cell for each policy."""
+        level = f"{100 * self.joint.confidence:.4g}% interval"
+        differences = self.differences
+        titles = [name.replace("_", " ") for name in columns]
+        head = ["policy", "value", level, "best minus it", level, "chance of best", *titles]
+        rows = [head]
+        for name, value in self.best_first.items():
+            apart = differences.get(name)
+            rows.append(
+                [
+                    name,
+                    f"{value.value:.6g}",
+                    _interval(value),
+                    "" if apart is None else f"{apart.value:.4g}",
+                    "" if apart is None else _interval(apart),
+                    f"{self.chances_of_best[name]:.1%}",
+                    *(cells.get(name, "") for cells in columns.values()),
+                ]
+            )
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
+            for row in rows
+        ]
+        for name, value in self.values.items():
+            share = f"{value.unvisited_probability:.2%}"
+            if share != "0.00%":
+                lines.append(f"{share} of the episodes of {name} rest on no data")
+        return "\n".join(lines)
+
     def verdict(self, indifference: float | None = None) -> Verdict:
         """What the intervals of the differences say; smaller ones than `indifference` are none."""
         sorts: dict[str, list[str]] = {"beaten": [], "equal": [], "undecided": []}
@@ -109,6 +157,11 @@ class Ranking:
             self.joint.confidence,
             indifference,
         )
+
+
+def _interval(estimate: Estimate) -> str:
+    low, high = estimate.interval
+    return f"[{low:.4g}, {high:.4g}]"
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -10,9 +10,10 @@ tests on accumulating data".
 from collections.abc import Sequence
 from functools import cache
 from math import sqrt
-from statistics import NormalDist
 
 import numpy as np
+
+from revar.estimators.estimator import normal_quantile, together
 
 FIRST_CHECKPOINT = 100
 GROWTH = 2.0
@@ -40,11 +41,11 @@ def quantile(confidence: float, times: Sequence[int] | None = None) -> float:
 
 @cache
 def _quantile(confidence: float, times: tuple[int, ...]) -> float:
-    low = NormalDist().inv_cdf(0.5 + confidence / 2.0)
+    low = normal_quantile(confidence)
     if len(times) < 2:
         return low
     # Never more than what Bonferroni's inequality asks for.
-    high = NormalDist().inv_cdf(0.5 + (1.0 - (1.0 - confidence) / len(times)) / 2.0)
+    high = normal_quantile(together(confidence, len(times)))
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         if _chance_inside(middle, times) < confidence:

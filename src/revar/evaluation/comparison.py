@@ -88,47 +88,18 @@ class ComparisonResult(CollectedResult):
 
     def table(self) -> str:
         """The policies, the best first, and below them how they were judged."""
-        level = f"{100 * self.confidence:.4g}% interval"
-        head = (
-            "policy",
-            "value",
-            level,
-            "best minus it",
-            level,
-            "chance of best",
-            "on-policy episodes",
-        )
-        order = sorted(self.names, key=lambda name: -self.values[name].value)
-        rows = [head, *(self._row(name) for name in order)]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        lines += ["", str(self), f"strategy {self.strategy}, {self._why()}"]
-        for name, value in self.values.items():
-            share = f"{value.unvisited_probability:.2%}"
-            if share != "0.00%":
-                lines.append(f"{share} of the episodes of {name} rest on no data")
-        return "\n".join(lines)
+        needed = {
+            name: f"{episodes:,.0f}" if isfinite(episodes) else ""
+            for name, episodes in self.on_policy_episodes.items()
+        }
+        table = self.ranking.table(on_policy_episodes=needed)
+        return "\n".join([table, "", str(self), f"strategy {self.strategy}, {self._why()}"])
 
     def plot(self, path: Any = None) -> Any:
         """A forest plot as a matplotlib figure; saved where a path is given."""
         from revar.evaluation.plot import plot_comparison  # noqa: PLC0415 - needs matplotlib
 
         return plot_comparison(self, path)
-
-    def _row(self, name: str) -> tuple[str, ...]:
-        value = self.values[name]
-        chance = self.chances_of_best[name]
-        row = (name, f"{value.value:.6g}", _interval(value))
-        if name == self.best:
-            return (*row, "", "", f"{chance:.1%}", "")
-        difference, needed = self.differences[name], self.on_policy_episodes[name]
-        return (
-            *row,
-            f"{difference.value:.4g}",
-            _interval(difference),
-            f"{chance:.1%}",
-            f"{needed:,.0f}" if isfinite(needed) else "",
-        )
 
     def _why(self) -> str:
         if self.stopped == "budget":
@@ -139,8 +110,3 @@ class ComparisonResult(CollectedResult):
         if name not in self.names:
             raise InputError(f"there is no policy {name!r}; there are {', '.join(self.names)}")
         return self.names.index(name)
-
-
-def _interval(estimate: Estimate) -> str:
-    low, high = estimate.interval
-    return f"[{low:.4g}, {high:.4g}]"

@@ -1,6 +1,7 @@
 """What is wanted of a collection: when it is reached, and the result that is made of it."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 from revar.errors import InputError
@@ -153,10 +154,7 @@ class ComparisonGoal:
     def rank(self, estimate: JointEstimate) -> Ranking:
         """Who leads, with intervals that allow for all looks and for all differences."""
         looks = self.times(self.budget) if self.decide else None
-        each = 1.0 - (1.0 - self.confidence) / (len(self.names) - 1)
-        return Ranking(
-            self.names, estimate, quantile(self.confidence, looks), quantile(each, looks)
-        )
+        return Ranking.of(self.names, estimate, partial(quantile, times=looks))
 
     def is_reached(self, estimate: JointEstimate) -> bool:
         """Whether the best is known, or that there is no difference worth speaking of."""

@@ -79,7 +79,7 @@ def chart_of(result: "EvaluationResult") -> Chart:
 
 def forest_of(result: "ComparisonResult") -> Chart:
     """What the forest plot shows, the best policy first."""
-    order = sorted(result.names, key=lambda name: -result.values[name].value)
+    order = list(result.ranking.best_first)
     differences = result.differences
     level = f"{100 * result.confidence:.4g}% intervals"
     return Chart(

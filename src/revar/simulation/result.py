@@ -1,12 +1,11 @@
 """What many runs of one strategy on one problem gave, and the job that they are."""
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
 from revar.errors import InputError
-from revar.estimators.estimator import Estimate, Estimator, JointEstimate
+from revar.estimators.estimator import Estimate, Estimator, JointEstimate, normal_quantile
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.mdp import TabularMDP
 from revar.model.task import Task
@@ -51,7 +50,7 @@ class RunEstimates:
         """The share of runs whose interval holds the true value, [checkpoint]."""
         if not 0.0 < confidence < 1.0:
             raise InputError(f"confidence is {confidence}; it must lie between 0 and 1")
-        reach = NormalDist().inv_cdf(0.5 + confidence / 2.0) * self.standard_errors
+        reach = normal_quantile(confidence) * self.standard_errors
         errors = self._errors()
         # Where there is no estimate yet, there is no interval to speak of.
         inside = np.where(np.isnan(errors), np.nan, np.abs(errors) <= reach)

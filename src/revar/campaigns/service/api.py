@@ -1,16 +1,11 @@
-"""The JSON API: every route with what it takes and gives; each asks a campaign.
+"""The JSON API: every route with what it takes and gives; each asks a campaign."""
 
-The application serves `ROUTES`, and the OpenAPI document describes them.
-"""
-
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from functools import wraps
+from collections.abc import Callable
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from revar.campaigns.campaign import Campaign
@@ -34,69 +29,22 @@ from revar.campaigns.service.messages import (
     CreateCampaign,
     EmptyMessage,
     HistoryMessage,
-    RequestError,
+    PolicyRowMessage,
     RewardMessage,
     StartEpisode,
-    error_reply,
     reply,
-    reply_to_error,
 )
+from revar.campaigns.service.routing import ROUTES, ApiRoute, route
 from revar.campaigns.service.threads import CampaignThread, CampaignThreads
-from revar.campaigns.status import EstimateMessage, StatusMessage
+from revar.campaigns.status import EstimateMessage, RankingMessage, StatusMessage
 from revar.errors import InputError
-from revar.estimators.estimator import Estimate
+
+__all__ = ["ROUTES", "ApiRoute"]  # the routes are complete once this module is loaded
 
 LINES = 500  # of a download sent at once
 CAMPAIGN = "/api/campaigns/{name}"
 EPISODE = CAMPAIGN + "/episodes/{episode}"
-Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-@dataclass(frozen=True)
-class ApiRoute:
-    """One operation: what it takes, what it gives, and whether it can be refused."""
-
-    method: str
-    path: str
-    endpoint: Endpoint
-    summary: str
-    takes: Any = None
-    gives: dict[int, Any] | None = None  # by status, the usual one first; None for a download
-    conflicts: bool = False  # may be refused as things stand
-
-
-# Starlette looks through them in this order: those that are asked for most come first.
-ROUTES: list[ApiRoute] = []
-
-
-def route(
-    method: str,
-    path: str,
-    summary: str,
-    *,
-    takes: Any = None,
-    gives: dict[int, Any] | None = None,
-    conflicts: bool = False,
-) -> Callable[[Callable[..., Awaitable[Any]]], Endpoint]:
-    """Serve a function: it gets the request and its body, and returns a record or a response."""
-    status = next(iter(gives or {200: None}))
-
-    def add(function: Callable[..., Awaitable[Any]]) -> Endpoint:
-        @wraps(function)
-        async def endpoint(request: Request) -> Response:
-            try:
-                body = () if takes is None else (await _read_body(request, takes),)
-                result = await function(request, *body)
-                return result if isinstance(result, Response) else reply(result, status)
-            except ClientDisconnect:
-                return error_reply(400, "disconnected", "the request broke off")  # nobody reads it
-            except Exception as error:
-                return reply_to_error(error)
-
-        ROUTES.append(ApiRoute(method, path, endpoint, summary, takes, gives, conflicts))
-        return endpoint
-
-    return add
+Answer = TypeVar("Answer")
 
 
 @route(
@@ -164,7 +112,9 @@ async def create_campaign(request: Request, body: CreateCampaign) -> StatusMessa
     """A new campaign, by the arguments of `Campaign.create`."""
     question = msgspec.structs.asdict(body)
     if body.policy is not None:
-        question["policy"] = [(row.state, row.probabilities) for row in body.policy]
+        question["policy"] = _pairs(body.policy)
+    if isinstance(body.policies, dict):
+        question["policies"] = {name: _pairs(table) for name, table in body.policies.items()}
     campaign = await _campaigns(request).create(**question)
     return StatusMessage.of(await _campaigns(request).read(campaign.name, Campaign.status))
 
@@ -184,20 +134,19 @@ async def campaign_status(request: Request) -> StatusMessage:
 )
 async def campaign_estimate(request: Request) -> EstimateMessage:
     """The estimate at ?confidence=0.95."""
-    given = request.query_params.get("confidence", "0.95")
-    try:
-        confidence = float(given)
-    except ValueError:
-        raise InputError(f"confidence is {given!r}; it must be a number") from None
-    if not 0.0 < confidence < 1.0:
-        raise InputError(f"confidence is {given}; it must lie between 0 and 1")
+    return EstimateMessage.of(await _ask_value(request, Campaign.estimate))
 
-    def estimate(campaign: Campaign) -> Estimate:
-        if campaign.status().estimate is None:
-            raise CampaignError("no-estimate", "no step is complete yet")
-        return campaign.estimate(confidence)
 
-    return EstimateMessage.of(await _campaigns(request).read(_name(request), estimate))
+@route(
+    "GET",
+    CAMPAIGN + "/ranking",
+    "The values of several target policies, their differences, and who leads",
+    gives={200: RankingMessage},
+    conflicts=True,
+)
+async def campaign_ranking(request: Request) -> RankingMessage:
+    """The ranking at ?confidence=0.95."""
+    return RankingMessage.of(await _ask_value(request, Campaign.ranking))
 
 
 @route(
@@ -280,23 +229,30 @@ async def abandon(request: Request, body: EmptyMessage) -> Reply:  # noqa: ARG00
     return await _submit(request, Released(_episode(request), "abandoned"))
 
 
+async def _ask_value(request: Request, ask: Callable[[Campaign, float], Answer]) -> Answer:
+    """What a campaign says of values at the confidence that the address asks for."""
+    given = request.query_params.get("confidence", "0.95")
+    try:
+        confidence = float(given)
+    except ValueError:
+        raise InputError(f"confidence is {given!r}; it must be a number") from None
+    if not 0.0 < confidence < 1.0:
+        raise InputError(f"confidence is {given}; it must lie between 0 and 1")
+
+    def read(campaign: Campaign) -> Answer:
+        if campaign.read(lambda state, _: state.steps) == 0:
+            raise CampaignError("no-estimate", "no step is complete yet")
+        return ask(campaign, confidence)
+
+    return await _campaigns(request).read(_name(request), read)
+
+
+def _pairs(table: list[PolicyRowMessage]) -> list[tuple[Any, list[float]]]:
+    return [(row.state, row.probabilities) for row in table]
+
+
 async def _submit(request: Request, command: Command) -> Reply:
     return await (await _find_thread(request)).submit(command)
-
-
-async def _read_body(request: Request, kind: Any) -> Any:
-    """The body of the request as a record of that kind; an empty one has no fields."""
-    body = await request.body() or b"{}"
-    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    # A page from elsewhere cannot send this type without asking first, and is never allowed to.
-    if media != "application/json":
-        raise RequestError(415, "media-type", "the body must be of type application/json")
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except msgspec.ValidationError as error:
-        raise RequestError(422, "invalid", str(error)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RequestError(400, "not-json", f"the body is not JSON: {error}") from None
 
 
 def _campaigns(request: Request) -> CampaignThreads:

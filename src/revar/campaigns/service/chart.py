@@ -4,7 +4,7 @@ Coordinates are shares of the plot's width and height in percent, so that the pa
 to any width while its labels keep their size.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import ceil, floor, log10
@@ -47,86 +47,153 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class EstimateChart:
-    """The estimate with its interval against finished episodes or time."""
+class Series:
+    """One line of a chart, with its interval."""
 
+    name: str
     line: str  # points of an SVG polyline
     band: str  # points of an SVG polygon, empty while no error is known
     marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True)
+class EstimateChart:
+    """Estimates with their intervals against finished episodes or time."""
+
+    series: tuple[Series, ...]
     across: tuple[Tick, ...]
     up: tuple[Tick, ...]
+    zero: float | None = None  # where differences vanish, percent from the top
 
 
 def estimate_chart(
     history: Sequence[HistoryPoint], axis: Axis, began: float
 ) -> EstimateChart | None:
     """None while there are fewer than two points. `began` is the time of the first event."""
-    later = [
-        point for point in history if point.episodes >= FIRST and point.standard_error is not None
-    ]
-    history = later if len(later) > 1 else history
-    if len(history) < 2:
+    return _chart({"": history}, axis, began, REACH)
+
+
+def difference_chart(
+    differences: Mapping[str, Sequence[HistoryPoint]],
+    axis: Axis,
+    began: float,
+    reach: float,
+    *,
+    banded: str,
+) -> EstimateChart | None:
+    """Several lines by name, and the level of zero; `reach` counts standard errors.
+
+    One of the lines has its interval: bands that overlap could not be told apart.
+    """
+    return _chart(differences, axis, began, reach, banded=banded, with_zero=True)
+
+
+def _chart(
+    tracks: Mapping[str, Sequence[HistoryPoint]],
+    axis: Axis,
+    began: float,
+    reach: float,
+    *,
+    banded: str = "",
+    with_zero: bool = False,
+) -> EstimateChart | None:
+    later = {name: [p for p in points if _tells(p)] for name, points in tracks.items()}
+    shown = later if all(len(points) > 1 for points in later.values()) else tracks
+    if not shown or any(len(points) < 2 for points in shown.values()):
         return None
-    low, high = _range(history)
+    points = sorted((p for track in shown.values() for p in track), key=lambda p: p.episodes)
+    low, high = _range(points, 0.0, with_zero)
+    lowest, highest = _range(shown[banded], reach, with_zero)
+    low, high = min(low, lowest), max(high, highest)
     if axis is Axis.EPISODES:
-        places = [log10(point.episodes) for point in history]
-        first, last = places[0], places[-1]
-        ticks = [(log10(mark), f"{mark:,}") for mark in _decades(history)]
+        ends = points[0].episodes, points[-1].episodes
+        first, last = map(log10, ends)
+        ticks = [(log10(mark), f"{mark:,}") for mark in _decades(*ends)]
     else:
-        places = [point.time - began for point in history]
-        first, last = 0.0, max(places)
+        first, last = 0.0, max(point.time - began for point in points)
         ticks = _times(last)
-
-    def left(place: float) -> float:
-        return 100.0 * (place - first) / max(last - first, 1e-9)
-
-    def top(value: float) -> float:
-        return 100.0 * (high - value) / (high - low)
-
-    def at(place: float, value: float) -> str:
-        return f"{left(place):.2f},{min(max(top(value), -100.0), 200.0):.2f}"
-
-    placed = list(zip(places, history, strict=True))
-    known = [(place, point) for place, point in placed if point.standard_error is not None]
-    upper = [at(place, point.value + _reach(point)) for place, point in known]
-    lower = [at(place, point.value - _reach(point)) for place, point in reversed(known)]
+    frame = _Frame(axis, began, reach, first, last, low, high)
     return EstimateChart(
-        line=" ".join(at(place, point.value) for place, point in placed),
-        band=" ".join(upper + lower) if len(known) > 1 else "",
-        marks=tuple(
-            Mark(left(place), top(point.value), _describe(point, began))
-            for place, point in placed
-            if 0.0 <= top(point.value) <= 100.0  # the last one always lies there
-        ),
-        across=tuple(Tick(left(place), text) for place, text in ticks),
-        up=tuple(Tick(top(value), text) for value, text in _steps(low, high)),
+        series=tuple(frame.series(name, track, name == banded) for name, track in shown.items()),
+        across=tuple(Tick(frame.left(place), text) for place, text in ticks),
+        up=tuple(Tick(frame.top(value), text) for value, text in round_values(low, high)),
+        zero=frame.top(0.0) if with_zero else None,
     )
 
 
-def _reach(point: HistoryPoint) -> float:
-    return REACH * (point.standard_error or 0.0)
+@dataclass(frozen=True)
+class _Frame:
+    """Where points lie: from `first` to `last` across, from `low` to `high` up."""
+
+    axis: Axis
+    began: float
+    reach: float  # of an interval, in standard errors
+    first: float
+    last: float
+    low: float
+    high: float
+
+    def left(self, place: float) -> float:
+        return 100.0 * (place - self.first) / max(self.last - self.first, 1e-9)
+
+    def top(self, value: float) -> float:
+        return 100.0 * (self.high - value) / (self.high - self.low)
+
+    def across(self, point: HistoryPoint) -> float:
+        counted = self.axis is Axis.EPISODES
+        return self.left(log10(point.episodes) if counted else point.time - self.began)
+
+    def at(self, point: HistoryPoint, value: float) -> str:
+        return f"{self.across(point):.2f},{min(max(self.top(value), -100.0), 200.0):.2f}"
+
+    def series(self, name: str, points: Sequence[HistoryPoint], banded: bool) -> Series:
+        reach = self.reach
+        known = [point for point in points if point.standard_error is not None]
+        upper = [self.at(point, point.value + _reach(point, reach)) for point in known]
+        lower = [self.at(point, point.value - _reach(point, reach)) for point in reversed(known)]
+        return Series(
+            name,
+            line=" ".join(self.at(point, point.value) for point in points),
+            band=" ".join(upper + lower) if banded and len(known) > 1 else "",
+            marks=tuple(
+                Mark(
+                    self.across(point),
+                    self.top(point.value),
+                    _describe(name, point, self.began, reach),
+                )
+                for point in points
+                if 0.0 <= self.top(point.value) <= 100.0  # the last one always lies there
+            ),
+        )
 
 
-def _describe(point: HistoryPoint, began: float) -> str:
+def _tells(point: HistoryPoint) -> bool:
+    return point.episodes >= FIRST and point.standard_error is not None
+
+
+def _reach(point: HistoryPoint, reach: float) -> float:
+    return reach * (point.standard_error or 0.0)
+
+
+def _describe(name: str, point: HistoryPoint, began: float, reach: float) -> str:
     when = f"{quantity(point.episodes, 'episode')} after {duration(point.time - began)}"
-    text = f"{when}: {point.value:.4g}"
-    return text if point.standard_error is None else f"{text} ± {_reach(point):.2g}"
+    text = f"{when}: {name} {point.value:.4g}" if name else f"{when}: {point.value:.4g}"
+    return text if point.standard_error is None else f"{text} ± {_reach(point, reach):.2g}"
 
 
-def _range(history: Sequence[HistoryPoint]) -> tuple[float, float]:
+def _range(points: Sequence[HistoryPoint], reach: float, with_zero: bool) -> tuple[float, float]:
     """Where the later points lie: the first ones may be anywhere, and would flatten the rest."""
-    late = [point for point in history if 4 * point.episodes >= history[-1].episodes] or list(
-        history
-    )
-    low = min(point.value - _reach(point) for point in late)
-    high = max(point.value + _reach(point) for point in late)
-    room = 0.25 * (high - low) or 0.1 * abs(high) or 1.0
+    late = [point for point in points if 4 * point.episodes >= points[-1].episodes]
+    low = min(point.value - _reach(point, reach) for point in late)
+    high = max(point.value + _reach(point, reach) for point in late)
+    if with_zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    room = (0.1 if with_zero else 0.25) * (high - low) or 0.1 * abs(high) or 1.0
     return low - room, high + room
 
 
-def _decades(history: Sequence[HistoryPoint]) -> list[int]:
+def _decades(first: int, last: int) -> list[int]:
     """A few round numbers of episodes between the first and the last point."""
-    first, last = history[0].episodes, history[-1].episodes
     powers = range(floor(log10(first)), ceil(log10(last)) + 1)
     marks: Sequence[int] = range(first, last + 1)
     for factors in (range(1, 10), (1, 2, 5), (1, 3), (1,)):
@@ -149,9 +216,9 @@ def _times(last: float) -> list[tuple[float, str]]:
     return [(float(mark), f"{mark / size:g} {name}") for mark in marks]
 
 
-def _steps(low: float, high: float) -> list[tuple[float, str]]:
+def round_values(low: float, high: float, most: int = MANY_TICKS) -> list[tuple[float, str]]:
     """A few round values, with enough digits to tell them apart."""
-    raw = (high - low) / 6
+    raw = (high - low) / most
     size = 10.0 ** floor(log10(raw))
     step = size * min((factor for factor in (1, 2, 5, 10) if factor * size >= raw), default=10)
     digits = max(0, -floor(log10(step) + 1e-9))

@@ -1,14 +1,22 @@
 """What a campaign's data says about its estimate, for the dashboard."""
 
-from dataclasses import dataclass
-from math import isfinite
+from dataclasses import dataclass, replace
+from math import isfinite, sqrt
 
 import numpy as np
 
+from revar.campaigns.service.comparison import closest
 from revar.campaigns.state import CampaignState
+from revar.campaigns.status import ranking_of
 from revar.errors import InputError
-from revar.estimators.alternatives import corrected_costs, find_alternatives
+from revar.estimators.alternatives import (
+    corrected_costs,
+    find_alternatives,
+    on_policy_variances,
+)
 from revar.model.arrays import FloatArray, IntArray
+from revar.model.question import Difference
+from revar.model.task import Task
 
 MOST_STATES = 12  # shown, the most visited first
 MOST_PAIRS = 8  # shown, the most uncertain first
@@ -20,7 +28,7 @@ class StateView:
 
     state: bytes
     visits: int
-    target: tuple[float, ...]  # [A]
+    target: tuple[float, ...]  # [A], the mean of several policies
     behavior: tuple[float, ...]  # [A] shares of its visits
 
 
@@ -37,7 +45,7 @@ class PairView:
 
 @dataclass(frozen=True)
 class Insight:
-    """What the data says about the estimate."""
+    """What the data says about the estimate; of several policies, about the closest difference."""
 
     states: tuple[StateView, ...]
     states_seen: int
@@ -45,6 +53,7 @@ class Insight:
     on_policy_error: float | None  # standard error that on-policy episodes would have given
     largest_share: float  # of an action, in the target policy or the behavior of those states
     saved: float | None  # share of the episodes that on-policy would have needed on top
+    about: str = ""  # of several policies: which difference, or all values
 
 
 def insight_of(state: CampaignState) -> Insight | None:
@@ -56,9 +65,8 @@ def insight_of(state: CampaignState) -> Insight | None:
     task = collection.task
     observed = statistics.run_statistics(task.states)
     try:
-        errors = corrected_costs(task, observed) / observed.visits.clip(min=1)
-        on_policy = find_alternatives(task, statistics).on_policy
-        current = collection.estimate().standard_error
+        asked, on_policy, current, about = _in_doubt(state)
+        errors = corrected_costs(asked, observed) / observed.visits.clip(min=1)
     except InputError:
         return None
     known = isfinite(on_policy) and isfinite(current) and current > 0
@@ -71,7 +79,31 @@ def insight_of(state: CampaignState) -> Insight | None:
         largest_share=max(max(*view.target, *view.behavior, 0.0) for view in states),
         on_policy_error=on_policy if known else None,
         saved=(on_policy / current) ** 2 - 1.0 if known else None,
+        about=about,
     )
+
+
+def _in_doubt(state: CampaignState) -> tuple[Task, float, float, str]:
+    """What is least certain: as a task, its error on-policy, its error now, and in words.
+
+    On-policy, the difference of two takes episodes of each, divided in the best way.
+    """
+    collection = state.collection
+    task, statistics = collection.task, collection.statistics
+    if state.definition.policies is None:
+        on_policy = find_alternatives(task, statistics).on_policy
+        return task, on_policy, collection.estimate().standard_error, ""
+    ranking = ranking_of(collection)
+    rival = closest(ranking)
+    ends = [ranking.leader, ranking.names.index(rival)]
+    deviations = np.sqrt(on_policy_variances(task, statistics)[ends])
+    on_policy = float(deviations.sum()) / sqrt(statistics.episodes)
+    error = ranking.differences[rival].standard_error
+    if state.definition.question == "values":
+        return task, on_policy, error, "all values"
+    question = Difference(*task.policies[ends])
+    asked = replace(task, policy=question.policy, question=question)
+    return asked, on_policy, error, f"the lead of {ranking.names[ranking.leader]} over {rival}"
 
 
 def _states(keys: list[bytes], visits: IntArray, policy: FloatArray) -> tuple[StateView, ...]:

@@ -25,6 +25,7 @@ from revar.campaigns.rules import BudgetReservedError, CampaignError
 from revar.campaigns.state import HistoryPoint
 from revar.campaigns.storage.interface import NameTakenError, StorageError
 from revar.errors import InputError
+from revar.model.question import KINDS
 from revar.model.validation import LARGEST_REWARD
 
 Name = Annotated[str, Meta(pattern=f"^{NAME.pattern}$", description="A campaign's name.")]
@@ -45,15 +46,23 @@ class PolicyRowMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     probabilities: Probabilities
 
 
+PolicyTable = Annotated[list[PolicyRowMessage], Meta(min_length=1)]
+
+
 class CreateCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A new campaign. Without `policy`, every act sends the target policy's probabilities."""
+    """A new campaign. Without `policy`, every act sends the target policy's probabilities.
+
+    `policies` are several to compare: tables by name, or names alone; `question` is what is asked.
+    """
 
     name: Name
     horizon: Annotated[int, Meta(ge=1, le=MOST_STEPS)]
     episodes: Annotated[int, Meta(ge=1, le=MOST_EPISODES)]
     discount: Annotated[float, Meta(ge=0, le=1)] = 1.0
     actions: Annotated[int, Meta(ge=1, le=MOST_ACTIONS)] | None = None
-    policy: Annotated[list[PolicyRowMessage], Meta(min_length=1)] | None = None
+    policy: PolicyTable | None = None
+    policies: dict[str, PolicyTable] | list[str] | None = None
+    question: Annotated[str, Meta(extra_json_schema={"enum": list(KINDS)})] | None = None
     strategy: str | StrategyRecord = "flow"
     seed: Annotated[int, Meta(ge=0, le=LARGEST_SEED)] | None = None
     lease: Annotated[float, Meta(gt=0, le=LONGEST_LEASE)] = LEASE
@@ -66,11 +75,14 @@ class StartEpisode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ActMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Ask for the action of a step. `state` is any JSON value but null."""
+    """Ask for the action of a step. `state` is any JSON value but null.
+
+    Probabilities are those of the target policy, or of several by their names.
+    """
 
     step: StepNumber
     state: Any
-    probabilities: Probabilities | None = None
+    probabilities: Probabilities | dict[str, Probabilities] | None = None
 
 
 class RewardMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -18,11 +18,13 @@ PARAMETERS = {
     "name": {"type": "string", "pattern": f"^{NAME.pattern}$"},
     "episode": {"type": "string", "pattern": f"^{EPISODE_ID.pattern}$"},
 }
+CONFIDENCE = (
+    "confidence",
+    {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.95},
+)
 QUERIES: dict[str, tuple[str, dict[str, Any]]] = {
-    "/estimate": (
-        "confidence",
-        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.95},
-    ),
+    "/estimate": CONFIDENCE,
+    "/ranking": CONFIDENCE,
     "/data": ("format", {"type": "string", "enum": list(FORMATS), "default": FORMATS[0]}),
 }
 
@@ -41,7 +43,7 @@ def openapi_document() -> dict[str, Any]:
             "title": "revar campaigns",
             "version": version("revar-rl"),
             "description": "Live collection: ask for actions, tell what they led to, and read the "
-            "value of the target policy. States are any JSON value but null.",
+            "value of the target policy, or compare several. States are any JSON value but null.",
         },
         "paths": paths,
         "components": {

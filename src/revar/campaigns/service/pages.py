@@ -15,13 +15,15 @@ from revar.campaigns.campaign import Campaign
 from revar.campaigns.definition import LEASE, check_name
 from revar.campaigns.rules import UnknownCampaignError
 from revar.campaigns.service.access import SESSION, SESSION_SECONDS
-from revar.campaigns.service.chart import Axis, EstimateChart, estimate_chart
+from revar.campaigns.service.chart import REACH, Axis, EstimateChart, estimate_chart
+from revar.campaigns.service.comparison import Comparison, closest, compare
 from revar.campaigns.service.insight import Insight, insight_of
 from revar.campaigns.state import CampaignState, HistoryPoint, history_point
 from revar.campaigns.status import Status, status_of
 from revar.campaigns.storage.interface import StorageError
 from revar.campaigns.text import FILTERS
 from revar.errors import InputError
+from revar.model.question import KINDS
 from revar.strategies.strategy import strategies
 
 LISTED = 100  # campaigns on the first page, the latest first
@@ -36,8 +38,20 @@ class CampaignView:
     status: Status
     axis: Axis
     chart: EstimateChart | None
+    comparison: Comparison | None  # of several target policies
     insight: Insight | None
     average_steps_per_second: float
+
+    @property
+    def reach(self) -> float:
+        """Of the intervals that the page speaks of, in standard errors."""
+        ranking = self.status.ranking
+        return REACH if ranking is None else ranking.quantile_of_differences
+
+    @property
+    def closest(self) -> str:
+        """Of several policies, the one that is hardest to tell from the leader."""
+        return "" if self.status.ranking is None else closest(self.status.ranking)
 
 
 def view_of(campaign: Campaign, axis: Axis = Axis.EPISODES) -> CampaignView:
@@ -45,10 +59,15 @@ def view_of(campaign: Campaign, axis: Axis = Axis.EPISODES) -> CampaignView:
 
     def read(state: CampaignState, now: float) -> CampaignView:
         status = status_of(campaign.name, campaign.id, state, now)
-        chart = estimate_chart(_history(state, now, axis), axis, status.first_event or now)
-        return CampaignView(
-            status, axis, chart, insight_of(state), _average_steps_per_second(status)
-        )
+        history, began = _history(state, now, axis), status.first_event or now
+        comparison = None
+        if status.ranking is not None:
+            comparison = compare(status.ranking, history, axis, began)
+            chart = comparison.chart
+        else:
+            chart = estimate_chart(history, axis, began)
+        average = _average_steps_per_second(status)
+        return CampaignView(status, axis, chart, comparison, insight_of(state), average)
 
     return campaign.read(read)
 
@@ -127,7 +146,7 @@ def _axis(request: Request) -> Axis:
 async def new(request: Request) -> Response:
     """The form that creates a campaign; its script sends it to the API."""
     ids = [name for name in strategies.ids() if not strategies.find(name)().needs_model]
-    return _page(request, "new.html", strategies=ids, lease=LEASE)
+    return _page(request, "new.html", strategies=ids, lease=LEASE, questions=KINDS)
 
 
 async def login(request: Request) -> Response:

@@ -67,14 +67,17 @@ if (form) {
     if (field("seed")) asked.seed = Number(field("seed"));
     if (field("source") === "sent") {
       asked.actions = Number(field("actions"));
+      if (field("names")) asked.policies = field("names").split(",").map((name) => name.trim());
     } else {
       try {
-        asked.policy = JSON.parse(field("policy"));
+        const table = JSON.parse(field("policy"));
+        asked[Array.isArray(table) ? "policy" : "policies"] = table;
       } catch (problem) {
         error.textContent = `The policy is not JSON: ${problem.message}`;
         return;
       }
     }
+    if (asked.policies) asked.question = field("question");
     try {
       const response = await fetch("/api/campaigns", {
         method: "POST",

@@ -1,0 +1,57 @@
+"""An episode of a campaign as its caller sees it."""
+
+from typing import TYPE_CHECKING, Any
+
+from revar.campaigns.commands import EpisodeReply, ask_action, tell_reward
+from revar.campaigns.events import Finished, Released
+
+if TYPE_CHECKING:
+    from revar.campaigns.campaign import Campaign
+
+
+class CampaignEpisode:
+    """An episode in the hands of a caller, who asks for actions and reports what they led to.
+
+    A call that failed on its way, without an answer, may simply be made again: nothing counts
+    twice, and the same step gets the same action.
+    """
+
+    def __init__(self, campaign: "Campaign", reply: EpisodeReply) -> None:
+        self._campaign = campaign
+        self.id = reply.episode
+        self.number = reply.number
+        self.steps = reply.steps  # complete ones
+        self.over = reply.over
+        self.propensity: float | None = None  # of the last action, where it was drawn
+
+    def act(self, state: Any, probabilities: Any = None) -> int:
+        """The action to take in `state`, any value that JSON can represent.
+
+        `probabilities` are the target policy's in this state, where the campaign has no table; of
+        several policies, by their names.
+        """
+        definition = self._campaign.definition
+        command = ask_action(definition, self.id, self.steps, state, probabilities)
+        reply = self._campaign.execute_one(command)
+        self.propensity = reply.propensity
+        return reply.action
+
+    def reward(self, reward: float, next_state: Any) -> None:
+        """The last action gave `reward` and led to `next_state`, None where the episode ended."""
+        self._follow(
+            self._campaign.execute_one(tell_reward(self.id, self.steps, reward, next_state))
+        )
+
+    def finish(self) -> None:
+        """Nothing more will come: it is over, and has used its place in the budget.
+
+        Not needed after the episode's end or its last step; it does no harm there.
+        """
+        self._follow(self._campaign.execute_one(Finished(self.id)))
+
+    def abandon(self) -> None:
+        """Give the place in the budget back at once; complete steps count."""
+        self._follow(self._campaign.execute_one(Released(self.id, "abandoned")))
+
+    def _follow(self, reply: EpisodeReply) -> None:
+        self.steps, self.over = reply.steps, reply.over
