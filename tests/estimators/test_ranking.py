@@ -1,5 +1,7 @@
 """Ranking: who leads, by how much, and what the intervals say about it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -43,11 +45,11 @@ def test_verdicts() -> None:
     assert verdict.equal == ("twin",)
     assert verdict.decided
     assert str(verdict) == (
-        "new and twin are the best, with no difference larger than 0.06 to new (confidence 0.95)"
+        "new is the best, and twin differs from it by no more than 0.06 (95% confidence)"
     )
-    assert str(ranking([1.0, 3.0], [0.1, 0.1]).verdict()) == "new is the best (confidence 0.95)"
+    assert str(ranking([1.0, 3.0], [0.1, 0.1]).verdict()) == "new is the best (95% confidence)"
     tie = ranking([1.0, 1.0], [0.01, 0.01]).verdict(0.1)
-    assert str(tie) == "no difference larger than 0.1 (confidence 0.95)"
+    assert str(tie) == "no difference larger than 0.1 (95% confidence)"
     open_ = ranking([1.0, 1.1, 1.2], [1.0, 1.0, 1.0]).verdict(0.1)
     assert str(open_) == "wild leads, but may not be better than old and new"
 
@@ -61,3 +63,17 @@ def test_what_is_better_and_close_is_beaten() -> None:
 def test_without_enough_data_nothing_is_decided() -> None:
     verdict = ranking([1.0, 3.0], [np.inf, 0.1]).verdict(1e9)
     assert verdict.undecided == ("old",)
+    # Two of a hundred episodes of `wild` rest on no data.
+    found = ranking([1.0, 3.0, 2.0], [0.01, 0.01, 0.01])
+    seen = replace(found.joint, unvisited_probability=np.array([0.01, 0.0, 0.02]))
+    verdict = replace(found, joint=seen).verdict()
+    assert (verdict.beaten, verdict.undecided) == (("old",), ("wild",))
+    assert str(verdict) == "new leads, but too little is known of wild"
+
+
+def test_intervals_of_differences_hold_together() -> None:
+    joint = ranking([1.0, 3.0, 2.0], [1.0, 1.0, 1.0]).joint
+    found = Ranking.of(NAMES[:3], joint)
+    assert found.quantile == pytest.approx(1.959963984540054, rel=1e-12)
+    # Two differences: 97.5 percent each, by the quantile 0.9875.
+    assert found.quantile_of_differences == pytest.approx(2.241402727604947, rel=1e-12)
