@@ -7,6 +7,8 @@ import pytest
 from scipy import sparse
 
 from revar import (
+    Difference,
+    Question,
     TabularMDP,
     Task,
     VisitStatistics,
@@ -28,7 +30,7 @@ from revar.simulation.result import SimulationResult
 from revar.simulation.world import World
 from revar.strategies import Flow, FlowOracle, ReducedVariance, Selection, Strategy
 from revar.strategies.compiled_rule import TaskArrays
-from revar.strategies.flow.costs import estimate_costs
+from revar.strategies.flow.costs import estimate_costs, estimate_influence
 from revar.strategies.flow.tuning import DEFAULT_TUNING, Tuning, plan_times
 from revar.testing.contracts import expect_same_results
 from revar.testing.problems import crossroads
@@ -375,19 +377,25 @@ def lake() -> Problem:
     return Problem("lake", mdp, toward_goal)
 
 
-def test_costs_keep_the_covariance_of_reward_and_successor() -> None:
+@pytest.mark.parametrize("several", [False, True])
+def test_costs_keep_the_covariance_of_reward_and_successor(several: bool) -> None:
     # Next to the goal a step pays 1 and ends, or leads on to a value not much below 1: the two
     # parts of its variance cancel nearly, and would be several times the whole one by one.
     problem = problems.find("frozenlake")(epsilon=0.2)
     statistics = collected(problem, 3000)
-    task = Task.of(problem.mdp, problem.policy, episodes=4000).without_model()
+    question = Question.of_value(problem.policy)
+    if several:
+        question = Difference(problem.policy, problems.find("frozenlake")(epsilon=0.6).policy)
+    task = Task.of(problem.mdp, question, episodes=4000).without_model()
     observed = statistics.run_statistics(task.states)
     arrays = TaskArrays.observed(task, observed, 4000)
     reachable = arrays.policy > 0
     layers = Layers(*expand(observed.outcomes, arrays.initial, reachable, arrays.horizon))
     plain = DEFAULT_TUNING._replace(bonus=0.0, novelty=0.0, likeness=0.0)
-    estimated = estimate_costs(arrays, layers, observed, False, plain, 3000)
-    exact = one_step_costs(problem.mdp, problem.policy)
+    influences = estimate_influence(arrays, layers, observed, False)
+    row = question.combinations.coefficients[0]
+    estimated = estimate_costs(arrays, influences, row, observed, False, plain, 3000)
+    exact = one_step_costs(problem.mdp, question)
     tried = (statistics.visits >= 400) & (exact > 0)
     assert tried[14].any()
     np.testing.assert_allclose(estimated[tried], exact[tried], rtol=0.35)

@@ -12,7 +12,7 @@ from revar.model.task import Task
 from revar.problems import problems
 from revar.strategies.compiled_rule import TaskArrays
 from revar.strategies.flow import Flow
-from revar.strategies.flow.costs import estimate_costs
+from revar.strategies.flow.costs import estimate_costs, estimate_influence
 from revar.strategies.flow.plan import ALIKE, keep_to_policy, share_prior
 from revar.strategies.flow.transitions import credible_transitions
 from revar.strategies.flow.tuning import DEFAULT_TUNING, Tuning
@@ -209,9 +209,12 @@ class Planned:
             self.lake.mdp.initial,
             self.task.horizon,
         )
+        task = TaskArrays.observed(self.task, self.observed, 2 * self.episodes)
+        layers = reachable_layers(known, self.lake.mdp.initial, policy > 0, self.task.horizon)
         costs = estimate_costs(
-            TaskArrays.observed(self.task, self.observed, 2 * self.episodes),
-            reachable_layers(known, self.lake.mdp.initial, policy > 0, self.task.horizon),
+            task,
+            estimate_influence(task, layers, self.observed, False),
+            np.ones(1),
             self.observed,
             False,
             DEFAULT_TUNING,
