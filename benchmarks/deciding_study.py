@@ -1,0 +1,354 @@
+"""How many episodes it takes to tell which policy is best: the study behind docs/compare.md.
+
+`python -m benchmarks.deciding_study` writes benchmarks/results/deciding_study.md and .json. Runs
+are collected to the end, and the rule of deciding is applied to them afterwards: collection does
+not depend on it. A second table has the error of a difference against its limit, and how often its
+intervals hold.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+import revar
+from benchmarks.machine import facts
+from revar.evaluation.checkpoints import quantile
+from revar.model.arrays import FloatArray, IntArray
+from revar.simulation.result import SimulationResult
+from revar.theory.values import return_variance
+
+RESULTS = Path(__file__).with_name("results")
+CONFIDENCE = 0.95
+FIRST_LOOK, GROWTH = 100, 1.5
+DIFFERENCES_AT = (500, 1000)
+FLOW, POOLED, APART = "flow", "on-policy, pooled", "on-policy, apart"
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """Policies of which the best is wanted, and how far each way of collecting is followed."""
+
+    name: str
+    mdp: revar.TabularMDP
+    policies: list[FloatArray]  # of [S, A]
+    caps: dict[str, int]  # episodes, by way
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What deciding in one way took, over many runs."""
+
+    contest: str
+    way: str
+    runs: int
+    cap: int
+    quantile: float
+    wrong: float  # share of all runs
+    undecided: float
+    episodes: tuple[float, float, float]  # quantiles 10%, 50%, 90%; inf: not decided at the cap
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The estimated difference of two policies after a number of episodes with flow."""
+
+    pair: str
+    episodes: int
+    runs: int
+    limit: float  # K*variance
+    ratio: float  # K*variance over the limit
+    standard_error: float  # of the ratio
+    coverage: float
+    on_policy_apart: float  # by theory, half of the episodes each: K*variance over the limit
+    on_policy_pooled: float
+
+
+def main() -> None:
+    """Run the study."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--difference-runs", type=int, default=4000)
+    options = parser.parse_args()
+    console = Console()
+    began = time.perf_counter()
+    with console.status("differences"):
+        accuracies = list(measure_differences(options.difference_runs))
+    decisions = []
+    for contest in contests():
+        for way in contest.caps:
+            with console.status(f"{contest.name}, {way}"):
+                decisions.append(measure_deciding(contest, way, options.runs))
+            console.print(decisions[-1])
+    minutes = (time.perf_counter() - began) / 60.0
+    surcharges = {contest.name: mean_return_surcharge(contest) for contest in contests()}
+    table = markdown(decisions, accuracies, surcharges, minutes)
+    console.print(table, soft_wrap=True)
+    (RESULTS / "deciding_study.md").write_text(table)
+    content = {
+        "machine": facts(),
+        "minutes": minutes,
+        "decisions": [asdict(each) for each in decisions],
+        "differences": [asdict(each) for each in accuracies],
+    }
+    (RESULTS / "deciding_study.json").write_text(json.dumps(content, indent=1) + "\n")
+
+
+def contests() -> list[Contest]:
+    """The problems on which the best policy is looked for."""
+    lake = revar.from_gymnasium("FrozenLake-v1", discount=0.99)
+    plan = lake_policy(0.1)
+    noises = np.geomspace(0.1, 6.0, 10)
+    equal = np.full(10, 0.1)
+    return [
+        Contest(
+            "gridworld, A, B, C",
+            revar.find_problem("gridworld").mdp,
+            [grid_policy(common) for common in (0.45, 0.35, 0.25)],
+            {FLOW: 100_000, POOLED: 200_000, APART: 600_000},
+        ),
+        Contest(
+            "FrozenLake, ε = 0.10, 0.12, 0.14",
+            lake,
+            [lake_policy(epsilon) for epsilon in (0.10, 0.12, 0.14)],
+            {FLOW: 500, POOLED: 500, APART: 30_000},
+        ),
+        Contest(
+            "FrozenLake, three plans",
+            lake,
+            [plan, change_action(plan, 1, 0, 0.1), change_action(plan, 14, 2, 0.1)],
+            {FLOW: 5_000, POOLED: 10_000, APART: 40_000},
+        ),
+        Contest(
+            "ten-armed bandit, five policies",
+            revar.find_problem("bandit", policy=equal, deviations=noises).mdp,
+            list(np.random.default_rng(0).dirichlet(np.ones(10), size=(5, 1))),
+            {FLOW: 20_000, POOLED: 20_000, APART: 200_000},
+        ),
+    ]
+
+
+def grid_policy(common: float) -> FloatArray:
+    """The gridworld's policy that goes right and down with probability `common` each."""
+    return revar.find_problem("gridworld", common=common).policy
+
+
+def lake_policy(epsilon: float) -> FloatArray:
+    """The optimal policy of the lake, soft by epsilon."""
+    return revar.find_problem("frozenlake", epsilon=epsilon).policy
+
+
+def change_action(policy: FloatArray, state: int, action: int, epsilon: float) -> FloatArray:
+    """The soft policy with another favourite action in one state."""
+    changed = policy.copy()
+    changed[state] = epsilon / policy.shape[1]
+    changed[state, action] += 1.0 - epsilon
+    return changed
+
+
+def look_times(cap: int) -> list[int]:
+    """When the rule looks at the data: numbers of episodes that grow by a factor."""
+    times = []
+    time = float(FIRST_LOOK)
+    while time < cap:
+        times.append(int(time))
+        time *= GROWTH
+    return [*times, cap]
+
+
+def measure_deciding(contest: Contest, way: str, runs: int) -> Decision:
+    """Collect in one way, and decide."""
+    began = time.perf_counter()
+    times = look_times(contest.caps[way])
+    values, covariances = COLLECT[way](contest, times, runs)
+    count = len(contest.policies)
+    z = quantile(1.0 - (1.0 - CONFIDENCE) / (count - 1), times)
+    leaders, place = decide(values, covariances, z)
+    truth = [revar.policy_value(contest.mdp, policy) for policy in contest.policies]
+    decided = place < len(times)
+    taken = np.append(np.array(times, dtype=np.float64), np.inf)[place]
+    low, median, high = np.quantile(taken, (0.1, 0.5, 0.9), method="nearest").tolist()
+    return Decision(
+        contest=contest.name,
+        way=way,
+        runs=runs,
+        cap=times[-1],
+        quantile=z,
+        wrong=float(np.mean(decided & (leaders != np.argmax(truth)))),
+        undecided=float(np.mean(~decided)),
+        episodes=(low, median, high),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def decide(values: FloatArray, covariances: FloatArray, z: float) -> tuple[IntArray, IntArray]:
+    """Who was named in every run, and at which look; the number of looks if at none.
+
+    Decided is when the intervals of the leader's differences to all others exclude zero.
+    """
+    leader = values.argmax(axis=2)[:, :, None]  # [run, look, 1]
+    gaps = np.take_along_axis(values, leader, axis=2) - values
+    own = np.einsum("rljj->rlj", covariances)
+    row = np.take_along_axis(covariances, leader[..., None], axis=2)[:, :, 0]  # with the leader
+    with np.errstate(invalid="ignore"):
+        variance = np.take_along_axis(own, leader, axis=2) + own - 2.0 * row
+        beaten = gaps > z * np.sqrt(variance.clip(min=0.0))
+    np.put_along_axis(beaten, leader, values=True, axis=2)
+    decided = beaten.all(axis=2)
+    place = np.where(decided.any(axis=1), decided.argmax(axis=1), decided.shape[1])
+    last = np.minimum(place, decided.shape[1] - 1)
+    return leader[np.arange(len(leader)), last, 0], place
+
+
+def _collect_together(strategy: str) -> Callable[..., tuple[FloatArray, FloatArray]]:
+    def collect(contest: Contest, times: list[int], runs: int) -> tuple[FloatArray, FloatArray]:
+        result = simulate(contest.mdp, revar.Best(contest.policies), strategy, times, runs)
+        return result.values, result.covariances
+
+    return collect
+
+
+def _collect_apart(contest: Contest, times: list[int], runs: int) -> tuple[FloatArray, FloatArray]:
+    """Every policy from its own episodes alone, an equal share of them: independent errors."""
+    count = len(contest.policies)
+    values = np.zeros((runs, len(times), count))
+    covariances = np.zeros((runs, len(times), count, count))
+    for number, policy in enumerate(contest.policies):
+        shares = [time // count for time in times]
+        alone = simulate(contest.mdp, policy, "on-policy", shares, runs, seed=number)
+        values[:, :, number] = alone.estimates
+        covariances[:, :, number, number] = alone.standard_errors**2
+    return values, covariances
+
+
+COLLECT: dict[str, Callable[..., tuple[FloatArray, FloatArray]]] = {
+    FLOW: _collect_together("flow"),
+    POOLED: _collect_together("on-policy"),
+    APART: _collect_apart,
+}
+
+
+def simulate(
+    mdp: revar.TabularMDP,
+    question: object,
+    strategy: str,
+    times: list[int],
+    runs: int,
+    seed: int = 0,
+) -> SimulationResult:
+    """Runs with estimates at all looks."""
+    return revar.simulate(
+        mdp, question, strategy, episodes=times[-1], runs=runs, seed=seed, checkpoints=times
+    )
+
+
+def mean_return_surcharge(contest: Contest) -> float:
+    """By how much the mean return is worse than certainty equivalence, in the hardest difference."""
+    mdp, policies = contest.mdp, contest.policies
+    values = np.array([revar.policy_value(mdp, policy) for policy in policies])
+    returns = np.array([return_variance(mdp, policy) for policy in policies])
+    certainty = np.array([revar.estimation_variance(mdp, policy, policy) for policy in policies])
+    best = int(values.argmax())
+    others = np.delete(np.arange(len(policies)), best)
+    effort = (certainty[best] + certainty[others]) / (values[best] - values[others]) ** 2
+    hardest = others[effort.argmax()]
+    return float((returns[best] + returns[hardest]) / (certainty[best] + certainty[hardest]))
+
+
+def measure_differences(runs: int) -> Iterator[Accuracy]:
+    """Error and coverage of differences with flow, each budget from its own runs."""
+    graph = revar.find_problem("garnet", states=12)
+    other = np.random.default_rng(1).dirichlet(np.ones(graph.mdp.actions), size=graph.mdp.states)
+    lake = revar.from_gymnasium("FrozenLake-v1", discount=0.99)
+    for name, mdp, first, second in (
+        ("gridworld, A - B", revar.find_problem("gridworld").mdp, *map(grid_policy, (0.45, 0.35))),
+        ("Garnet, 30% apart", graph.mdp, graph.policy, 0.7 * graph.policy + 0.3 * other),
+        ("FrozenLake, ε = 0.2 - 0.3", lake, *map(lake_policy, (0.2, 0.3))),
+    ):
+        question = revar.Difference(first, second)
+        limit = revar.optimal_flow(mdp, question, tolerance=1e-3).limit
+        alone = [revar.estimation_variance(mdp, policy, policy) for policy in (first, second)]
+        pooled = revar.estimation_variance(mdp, question, 0.5 * (first + second))
+        for episodes in DIFFERENCES_AT:
+            result = simulate(mdp, question, "flow", [episodes], runs)
+            scale = episodes / limit
+            yield Accuracy(
+                pair=name,
+                episodes=episodes,
+                runs=runs,
+                limit=limit,
+                ratio=float(scale * result.mse[0]),
+                standard_error=float(scale * result.mse_standard_error[0]),
+                coverage=float(result.coverage(CONFIDENCE)[0]),
+                on_policy_apart=2.0 * sum(alone) / limit,
+                on_policy_pooled=pooled / limit,
+            )
+
+
+def markdown(
+    decisions: list[Decision],
+    accuracies: list[Accuracy],
+    surcharges: dict[str, float],
+    minutes: float,
+) -> str:
+    """The page of results."""
+    runs = decisions[0].runs
+    lines = [
+        "# Which policy is best, and after how many episodes",
+        "",
+        f"Written by `python -m benchmarks.deciding_study` in {minutes:.0f} minutes. {runs:,} runs a "
+        f"row. The rule looks at the data after {FIRST_LOOK} episodes and whenever they have grown "
+        f"by a factor {GROWTH}; the best is decided when the intervals of the leader's differences "
+        f"to all others exclude zero. Their quantile allows for all looks up to the cap and for the "
+        f"number of differences: a wrong policy may be named in {1.0 - CONFIDENCE:.0%} of the runs.",
+        "",
+        "Ways to collect: **flow**, planned for the best of the policies; **on-policy, pooled**, "
+        "the policies' own episodes in turn, every value estimated from all of them; **on-policy, "
+        "apart**, the usual A/B test, every value estimated from its policy's own episodes. All "
+        "estimates are certainty equivalence. The mean return, the usual estimate of an A/B test, "
+        "has a larger variance than certainty equivalence apart, by the factor in the last column, "
+        "and takes as many times the episodes.",
+        "",
+        "| problem | way | median episodes | 10% to 90% | of apart | wrong | undecided at the cap "
+        "| quantile | seconds | mean return |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    usual = {each.contest: each.episodes[1] for each in decisions if each.way == APART}
+    for each in decisions:
+        low, median, high = (
+            f"{k:,.0f}" if np.isfinite(k) else f"over {each.cap:,}" for k in each.episodes
+        )
+        share = f"{each.episodes[1] / usual[each.contest]:.3f}" if each.way != APART else ""
+        surcharge = f"x {surcharges[each.contest]:.2f}" if each.way == APART else ""
+        lines.append(
+            f"| {each.contest} | {each.way} | {median} | {low} to {high} | {share} "
+            f"| {each.wrong:.1%} | {each.undecided:.1%} at {each.cap:,} | {each.quantile:.3f} "
+            f"| {each.seconds:.0f} | {surcharge} |"
+        )
+    lines += [
+        "",
+        f"The difference of two policies with flow, {accuracies[0].runs:,} runs a row, each from "
+        f"its own budget. K times the mean squared error over its limit, beside what theory says of "
+        f"on-policy episodes, half of them each.",
+        "",
+        "| difference | K | limit | flow over the limit | 95% interval holds | on-policy, pooled "
+        "| on-policy, apart |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {each.pair} | {each.episodes} | {each.limit:.4g} | {each.ratio:.3f} ± "
+        f"{each.standard_error:.3f} | {each.coverage:.1%} | {each.on_policy_pooled:.2f} "
+        f"| {each.on_policy_apart:.2f} |"
+        for each in accuracies
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
