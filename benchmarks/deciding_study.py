@@ -9,7 +9,7 @@ intervals hold.
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,17 +17,22 @@ import numpy as np
 from rich.console import Console
 
 import revar
+from benchmarks.differences import (
+    CONFIDENCE,
+    Accuracy,
+    difference_lines,
+    grid_policy,
+    lake_policy,
+    measure_differences,
+    simulate,
+)
 from benchmarks.machine import facts
 from revar.evaluation.checkpoints import quantile
 from revar.model.arrays import FloatArray, IntArray
-from revar.simulation.result import SimulationResult
-from revar.theory.costs import one_step_costs, variance_of_visits
-from revar.theory.values import occupancy, return_variance
+from revar.theory.values import return_variance
 
 RESULTS = Path(__file__).with_name("results")
-CONFIDENCE = 0.95
 FIRST_LOOK, GROWTH = 100, 1.5
-DIFFERENCES_AT = (500, 1000)
 FLOW, POOLED, APART = "flow", "on-policy, pooled", "on-policy, apart"
 
 
@@ -52,54 +57,44 @@ class Decision:
     quantile: float
     wrong: float  # share of all runs
     undecided: float
-    episodes: tuple[float, float, float]  # quantiles 10%, 50%, 90%; inf: not decided at the cap
+    episodes: tuple[int | None, ...]  # quantiles 10%, 50%, 90%; None: not decided at the cap
+    optimum: float  # episodes after which the optimal flow is expected to decide
     seconds: float
 
 
-@dataclass(frozen=True)
-class Accuracy:
-    """The estimated difference of two policies after a number of episodes with flow."""
-
-    pair: str
-    episodes: int
-    runs: int
-    limit: float  # K*variance
-    ratio: float  # K*variance over the limit
-    standard_error: float  # of the ratio
-    by_visits: float  # K sum C/T over the limit, mean: the ratio without the noise of outcomes
-    coverage: float
-    on_policy_apart: float  # by theory, half of the episodes each: K*variance over the limit
-    on_policy_pooled: float
-
-
 def main() -> None:
-    """Run the study."""
+    """Run the study, or one way of collecting alone."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--difference-runs", type=int, default=4000)
+    parser.add_argument("--way", choices=COLLECT, help="measure these rows alone, keep the others")
     options = parser.parse_args()
     console = Console()
-    began = time.perf_counter()
+    path = RESULTS / "deciding_study.json"
+    kept: dict[tuple[str, str], Decision] = {}
+    if options.way is not None:
+        for stored in json.loads(path.read_text())["decisions"]:
+            decision = Decision(**stored)
+            kept[decision.contest, decision.way] = decision
     with console.status("differences"):
         accuracies = list(measure_differences(options.difference_runs))
     decisions = []
     for contest in contests():
         for way in contest.caps:
-            with console.status(f"{contest.name}, {way}"):
-                decisions.append(measure_deciding(contest, way, options.runs))
-            console.print(decisions[-1])
-    minutes = (time.perf_counter() - began) / 60.0
+            if options.way in (None, way):
+                with console.status(f"{contest.name}, {way}"):
+                    kept[contest.name, way] = measure_deciding(contest, way, options.runs)
+            decisions.append(kept[contest.name, way])
     surcharges = {contest.name: mean_return_surcharge(contest) for contest in contests()}
-    table = markdown(decisions, accuracies, surcharges, minutes)
+    table = markdown(decisions, accuracies, surcharges)
     console.print(table, soft_wrap=True)
     (RESULTS / "deciding_study.md").write_text(table)
     content = {
         "machine": facts(),
-        "minutes": minutes,
         "decisions": [asdict(each) for each in decisions],
         "differences": [asdict(each) for each in accuracies],
     }
-    (RESULTS / "deciding_study.json").write_text(json.dumps(content, indent=1) + "\n")
+    path.write_text(json.dumps(content, indent=1) + "\n")
 
 
 def contests() -> list[Contest]:
@@ -136,16 +131,6 @@ def contests() -> list[Contest]:
     ]
 
 
-def grid_policy(common: float) -> FloatArray:
-    """The gridworld's policy that goes right and down with probability `common` each."""
-    return revar.find_problem("gridworld", common=common).policy
-
-
-def lake_policy(epsilon: float) -> FloatArray:
-    """The optimal policy of the lake, soft by epsilon."""
-    return revar.find_problem("frozenlake", epsilon=epsilon).policy
-
-
 def change_action(policy: FloatArray, state: int, action: int, epsilon: float) -> FloatArray:
     """The soft policy with another favourite action in one state."""
     changed = policy.copy()
@@ -175,7 +160,8 @@ def measure_deciding(contest: Contest, way: str, runs: int) -> Decision:
     truth = [revar.policy_value(contest.mdp, policy) for policy in contest.policies]
     decided = place < len(times)
     taken = np.append(np.array(times, dtype=np.float64), np.inf)[place]
-    low, median, high = np.quantile(taken, (0.1, 0.5, 0.9), method="nearest").tolist()
+    quantiles = np.quantile(taken, (0.1, 0.5, 0.9), method="nearest").tolist()
+    best = revar.optimal_flow(contest.mdp, revar.Best(contest.policies), tolerance=1e-3)
     return Decision(
         contest=contest.name,
         way=way,
@@ -184,7 +170,8 @@ def measure_deciding(contest: Contest, way: str, runs: int) -> Decision:
         quantile=z,
         wrong=float(np.mean(decided & (leaders != np.argmax(truth)))),
         undecided=float(np.mean(~decided)),
-        episodes=(low, median, high),
+        episodes=tuple(int(each) if np.isfinite(each) else None for each in quantiles),
+        optimum=z**2 * best.limit,
         seconds=time.perf_counter() - began,
     )
 
@@ -236,20 +223,6 @@ COLLECT: dict[str, Callable[..., tuple[FloatArray, FloatArray]]] = {
 }
 
 
-def simulate(
-    mdp: revar.TabularMDP,
-    question: object,
-    strategy: str,
-    times: list[int],
-    runs: int,
-    seed: int = 0,
-) -> SimulationResult:
-    """Runs with estimates at all looks."""
-    return revar.simulate(
-        mdp, question, strategy, episodes=times[-1], runs=runs, seed=seed, checkpoints=times
-    )
-
-
 def mean_return_surcharge(contest: Contest) -> float:
     """The variance of mean returns over certainty equivalence's, in the hardest difference."""
     mdp, policies = contest.mdp, contest.policies
@@ -263,61 +236,20 @@ def mean_return_surcharge(contest: Contest) -> float:
     return float((returns[best] + returns[hardest]) / (certainty[best] + certainty[hardest]))
 
 
-def measure_differences(runs: int) -> Iterator[Accuracy]:
-    """Error and coverage of differences with flow, each budget from its own runs."""
-    graph = revar.find_problem("garnet", states=12)
-    mdp, policy = graph.mdp, graph.policy
-    other = np.random.default_rng(1).dirichlet(np.ones(mdp.actions), size=mdp.states)
-    grid = revar.find_problem("gridworld").mdp
-    lake = revar.from_gymnasium("FrozenLake-v1", discount=0.99)
-    yield from measure_pair("gridworld, A - B", grid, grid_policy(0.45), grid_policy(0.35), runs)
-    yield from measure_pair("Garnet, 30% apart", mdp, policy, 0.7 * policy + 0.3 * other, runs)
-    yield from measure_pair(
-        "FrozenLake, ε = 0.2 - 0.3", lake, lake_policy(0.2), lake_policy(0.3), runs
-    )
-
-
-def measure_pair(
-    name: str, mdp: revar.TabularMDP, first: FloatArray, second: FloatArray, runs: int
-) -> Iterator[Accuracy]:
-    """Error and coverage of one difference."""
-    question = revar.Difference(first, second)
-    limit = revar.optimal_flow(mdp, question, tolerance=1e-3).limit
-    costs = one_step_costs(mdp, question)
-    alone = [revar.estimation_variance(mdp, policy, policy) for policy in (first, second)]
-    in_turn = 0.5 * (occupancy(mdp, first) + occupancy(mdp, second)).sum(axis=0)
-    for episodes in DIFFERENCES_AT:
-        result = simulate(mdp, question, "flow", [episodes], runs)
-        scale = episodes / limit
-        by_visits = [variance_of_visits(costs, visits) for visits in result.visits]
-        yield Accuracy(
-            pair=name,
-            episodes=episodes,
-            runs=runs,
-            limit=limit,
-            ratio=float(scale * result.mse[0]),
-            standard_error=float(scale * result.mse_standard_error[0]),
-            by_visits=float(scale * np.mean(by_visits)),
-            coverage=float(result.coverage(CONFIDENCE)[0]),
-            on_policy_apart=2.0 * sum(alone) / limit,
-            on_policy_pooled=variance_of_visits(costs, in_turn) / limit,
-        )
-
-
 def markdown(
     decisions: list[Decision],
     accuracies: list[Accuracy],
     surcharges: dict[str, float],
-    minutes: float,
 ) -> str:
     """The page of results."""
     runs = decisions[0].runs
+    spent = sum(each.seconds for each in decisions) + sum(each.seconds for each in accuracies)
     lines = [
         "# Which policy is best, and after how many episodes",
         "",
-        f"Written by `python -m benchmarks.deciding_study` in {minutes:.0f} minutes. {runs:,} runs "
-        f"a row. The rule looks at the data after {FIRST_LOOK} episodes and whenever they have "
-        f"grown by a factor {GROWTH}; the best is decided when the intervals of the leader's "
+        f"Written by `python -m benchmarks.deciding_study` in {spent / 60:.0f} minutes. {runs:,} "
+        f"runs a row. The rule looks at the data after {FIRST_LOOK} episodes and whenever they "
+        f"have grown by a factor {GROWTH}; the best is decided when the intervals of the leader's "
         f"differences to all others exclude zero. Their quantile allows for all looks up to the "
         f"cap and for the number of differences: a wrong policy may be named in "
         f"{1.0 - CONFIDENCE:.0%} of the runs.",
@@ -327,41 +259,27 @@ def markdown(
         "apart**, the usual A/B test, every value estimated from its policy's own episodes. All "
         "estimates are certainty equivalence. The mean return, the usual estimate of an A/B test, "
         "has a larger variance than certainty equivalence apart, by the factor in the last column, "
-        "and takes as many times the episodes.",
+        "and takes about as many times the episodes. Optimum: the episodes after which the flow "
+        "that is optimal for the best would have the hardest interval end at zero, if estimates "
+        "were exact.",
         "",
-        "| problem | way | median episodes | 10% to 90% | of apart | wrong | undecided at the cap "
-        "| quantile | seconds | mean return |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| problem | way | median episodes | 10% to 90% | optimum | of apart | wrong "
+        "| undecided at the cap | quantile | seconds | mean return |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     usual = {each.contest: each.episodes[1] for each in decisions if each.way == APART}
     for each in decisions:
-        low, median, high = (
-            f"{k:,.0f}" if np.isfinite(k) else f"over {each.cap:,}" for k in each.episodes
-        )
-        share = f"{each.episodes[1] / usual[each.contest]:.3f}" if each.way != APART else ""
+        low, median, high = (f"over {each.cap:,}" if k is None else f"{k:,}" for k in each.episodes)
+        apart, own = usual[each.contest], each.episodes[1]
+        share = f"{own / apart:.3f}" if each.way != APART and own and apart else ""
+        optimum = f"{each.optimum:,.0f}" if each.way == FLOW else ""
         surcharge = f"x {surcharges[each.contest]:.2f}" if each.way == APART else ""
         lines.append(
-            f"| {each.contest} | {each.way} | {median} | {low} to {high} | {share} "
+            f"| {each.contest} | {each.way} | {median} | {low} to {high} | {optimum} | {share} "
             f"| {each.wrong:.1%} | {each.undecided:.1%} at {each.cap:,} | {each.quantile:.3f} "
             f"| {each.seconds:.0f} | {surcharge} |"
         )
-    lines += [
-        "",
-        f"The difference of two policies with flow, {accuracies[0].runs:,} runs a row, each from "
-        f"its own budget. K times the mean squared error over its limit, and K·Σ C/T over it, "
-        f"the error that belongs to the visits made, which has little noise; beside what theory "
-        f"says of on-policy episodes, half of them each.",
-        "",
-        "| difference | K | limit | flow over the limit | by its visits | 95% interval holds "
-        "| on-policy, pooled | on-policy, apart |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    lines += [
-        f"| {each.pair} | {each.episodes} | {each.limit:.4g} | {each.ratio:.3f} ± "
-        f"{each.standard_error:.3f} | {each.by_visits:.3f} | {each.coverage:.1%} "
-        f"| {each.on_policy_pooled:.2f} | {each.on_policy_apart:.2f} |"
-        for each in accuracies
-    ]
+    lines += ["", *difference_lines(accuracies)]
     return "\n".join(lines) + "\n"
 
 

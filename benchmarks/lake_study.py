@@ -124,11 +124,11 @@ def measured(size: int, epsilon: float, runs: int, ratio_runs: int, real_runs: i
         returns.mse_standard_error[0] / returns.mse[0], flow.mse_standard_error[0] / flow.mse[0]
     )
     twin = simulated(mdp, policy, "flow", COVERAGE_AT, runs)
-    estimates, held = real_estimates(size, policy, flow.true_value, real_runs)
+    estimates, held = real_estimates(size, policy, float(flow.true_value), real_runs)
     return Lake(
         size=size,
         epsilon=epsilon,
-        value=flow.true_value,
+        value=float(flow.true_value),
         runs=runs,
         coverage=float(twin.coverage()[0]),
         ratio_runs=ratio_runs,

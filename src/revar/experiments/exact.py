@@ -28,7 +28,7 @@ class Alone(msgspec.Struct, frozen=True, kw_only=True):
     limit: float
 
 
-class ExactValues(msgspec.Struct, frozen=True, kw_only=True):
+class ExactValues(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Exact values of a problem. Errors are K*MSE for large budgets K; None is infinite.
 
     Of a difference, `policy` is the mean of the two, and on-policy episodes follow each in turn.

@@ -103,33 +103,6 @@ def exact(results: Results) -> Table:
     )
 
 
-def differences(results: Results) -> Table:
-    """What theory says of differences: K*MSE by how the episodes are collected."""
-    rows = []
-    for problem in difference_problems(results):
-        known = results.exact(problem)
-        for way, equal, best in (
-            (
-                "on-policy, apart",
-                known.expected("on-policy", apart=True),
-                known.best_split("on-policy"),
-            ),
-            ("flow, apart", known.expected("flow", apart=True), known.best_split("flow")),
-        ):
-            rows.append((problem, way, _error(equal), _error(best)))
-        rows.append((problem, "on-policy, pooled", _error(known.on_policy), "-"))
-        rows.append((problem, "limit: flow, shared", _error(known.limit), "-"))
-    return Table(
-        "Exact figures of differences",
-        ("problem", "collection", "equal shares", "best split"),
-        tuple(rows),
-        2,
-        "K·MSE for large K. Apart: every policy from its own episodes, an equal share of them, or "
-        "the best split, which nobody knows beforehand. Pooled: the policies' episodes in turn, "
-        "and every value from all of them. Limit: of the flow that is optimal for the difference.",
-    )
-
-
 def _error(error: float | None) -> str:
     return "∞" if error is None else f"{error:.4g}"
 
@@ -236,9 +209,36 @@ def coverages(results: Results) -> Table:
     )
 
 
+def differences(results: Results) -> Table:
+    """What theory says of differences: K*MSE by how the episodes are collected."""
+    rows = []
+    for problem in difference_problems(results):
+        known = results.exact(problem)
+        for way, equal, best in (
+            (
+                "on-policy, apart",
+                known.expected("on-policy", apart=True),
+                known.best_split("on-policy"),
+            ),
+            ("flow, apart", known.expected("flow", apart=True), known.best_split("flow")),
+        ):
+            rows.append((problem, way, _error(equal), _error(best)))
+        rows.append((problem, "on-policy, pooled", _error(known.on_policy), "-"))
+        rows.append((problem, "limit: flow, shared", _error(known.limit), "-"))
+    return Table(
+        "Exact figures of differences",
+        ("problem", "collection", "equal shares", "best split"),
+        tuple(rows),
+        2,
+        "K·MSE for large K. Apart: every policy from its own episodes, an equal share of them, or "
+        "the best split, which nobody knows beforehand. Pooled: the policies' episodes in turn, "
+        "and every value from all of them. Limit: of the flow that is optimal for the difference.",
+    )
+
+
 _TABLES: dict[str, Callable[[Results], Table]] = {
     function.__name__: function
-    for function in (errors, exact, differences, proportions, peers, coverages)
+    for function in (errors, exact, proportions, peers, coverages, differences)
 }
 
 

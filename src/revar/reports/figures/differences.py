@@ -50,5 +50,5 @@ def _curve(series: Series, style: Style, limit: float | None) -> Line:
     y, error, label = series.mse[seen], series.mse_standard_error[seen], series.strategy
     if limit is not None:
         y, error = points / limit * y, points / limit * error
-        label = f"{series.strategy}: {final(series).value / limit:.1f}×"
+        label = f"{series.strategy}: {final(series).value / limit:.1f}"
     return Line(label, points, y, style, error=error)
