@@ -192,12 +192,12 @@ def test_a_difference_by_how_it_was_collected() -> None:
     made = results(*parts, exact=(exact,), strategies=ways, answer="difference")
     errors, times, splits = answer_question(made)
     assert errors == (
-        "On p, after 100 episodes, K·MSE of the difference 2.0000 - 1.5000 = 0.5000 is each 36 "
-        "(theory 50.0), both 9 (theory 4.0), revar 6.25, planned 1 (theory 1.0)."
+        "On p, after 100 episodes, K·MSE of the difference 2.0000 - 1.5000 = 0.5000 is: each 36 "
+        "(theory 50.0); both 9 (theory 4.0); revar 6.25; planned 1 (theory 1.0)."
     )
     assert times == (
-        "The episodes that the same error takes, compared with planned: 36 times with each, 9 "
-        "times with both, 6.25 times with revar."
+        "The episodes that the same error takes, compared with planned: 36 times with each; 9 "
+        "times with both; 6.25 times with revar."
     )
     assert splits.endswith(
         "theory gives 49.0 on-policy and 9.0 with flows; the limit, of the shared flow, is 1.0."

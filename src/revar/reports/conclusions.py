@@ -180,7 +180,7 @@ def difference(results: Results) -> list[str]:
             listed.append(f"{choice.name} {final(ends[choice.name])}{known}")
         sentences.append(
             f"On {problem}, after {shared.checkpoints[-1]:,} episodes, K·MSE of the difference "
-            f"{values} = {exact.value:.4f} is {', '.join(listed)}."
+            f"{values} = {exact.value:.4f} is: {'; '.join(listed)}."
         )
         times = [
             f"{error_ratio(series, shared)} times with {name}"
@@ -189,7 +189,7 @@ def difference(results: Results) -> list[str]:
         ]
         sentences.append(
             f"The episodes that the same error takes, compared with {shared.strategy}: "
-            f"{', '.join(times)}."
+            f"{'; '.join(times)}."
         )
         splits = [exact.best_split(strategy) for strategy in ("on-policy", "flow")]
         if None not in splits:

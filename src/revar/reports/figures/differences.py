@@ -1,12 +1,14 @@
 """The error of a difference of two policies, by how the episodes are collected."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from revar.charts.chart import Chart, Line, Panel, Style
 from revar.experiments.results import Results, Series
 from revar.reports.figures import figures, strategy_styles
 from revar.reports.figures.curves import EPISODES
-from revar.reports.metrics import best_estimators, difference_problems, final, merge_budgets
+from revar.reports.metrics import best_estimators, difference_problems, merge_budgets
 
 
 @figures.register("difference")
@@ -19,8 +21,9 @@ def difference(results: Results) -> Chart:
         "difference",
         "Left: mean squared error of the estimated difference of two policies' values. Right: the "
         "same times K, over its smallest possible value: how many times the episodes of the "
-        "optimum it takes for the same error. Bands of one standard error; dotted, what theory "
-        "says for large K. Apart: each policy from its own episodes, an equal share of them.",
+        "optimum it takes for the same error. Bands of one standard error; dotted lines and "
+        "numbers, what theory says for large K. Apart: each policy from its own episodes, an equal "
+        "share of them.",
         tuple(panels),
     )
 
@@ -33,12 +36,13 @@ def _panel(results: Results, problem: str, *, scaled: bool) -> Panel:
         series = merge_budgets(best_estimators(results.of(problem, choice.name)))
         style = styles[choice.name]
         line = _curve(series, style, exact.limit if scaled else None)
-        lines.append(line)
         expected = exact.expected(choice.id, apart=bool(choice.apart))
         if expected is not None and line.x.size:
-            ends = line.x[[0, -1]]
-            level = np.full(2, expected / exact.limit) if scaled else expected / ends
+            ends, times = line.x[[0, -1]], expected / exact.limit
+            level = np.full(2, times) if scaled else expected / ends
             lines.append(Line("", ends, level, Style(style.color, "dot", ""), "exact"))
+            line = replace(line, label=f"{choice.name}: {times:.1f}") if scaled else line
+        lines.append(line)
     title = f"{problem}, episodes for the same error" if scaled else f"{problem}, error"
     return Panel(title, tuple(lines), EPISODES, "K·MSE / limit" if scaled else "MSE")
 
@@ -47,8 +51,6 @@ def _curve(series: Series, style: Style, limit: float | None) -> Line:
     """The error from the first estimate of every run on; times K, over the limit, if given one."""
     seen = np.isfinite(series.mse) & (series.mse > 0)
     points = series.checkpoints[seen].astype(float)
-    y, error, label = series.mse[seen], series.mse_standard_error[seen], series.strategy
-    if limit is not None:
-        y, error = points / limit * y, points / limit * error
-        label = f"{series.strategy}: {final(series).value / limit:.1f}"
-    return Line(label, points, y, style, error=error)
+    times = 1.0 if limit is None else points / limit
+    y, error = times * series.mse[seen], times * series.mse_standard_error[seen]
+    return Line(series.strategy, points, y, style, error=error)
