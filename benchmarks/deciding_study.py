@@ -61,40 +61,45 @@ class Decision:
     optimum: float  # episodes after which the optimal flow is expected to decide
     seconds: float
 
+    @property
+    def row(self) -> tuple[str, str, int, int]:
+        """What was measured."""
+        return self.contest, self.way, self.runs, self.cap
+
 
 def main() -> None:
-    """Run the study, or one way of collecting alone."""
+    """Run the study; rows that are stored already are kept unless they are asked for anew."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--difference-runs", type=int, default=4000)
-    parser.add_argument("--way", choices=COLLECT, help="measure these rows alone, keep the others")
+    parser.add_argument("--way", choices=COLLECT, help="measure these rows anew")
+    parser.add_argument("--anew", action="store_true", help="measure all rows anew")
     options = parser.parse_args()
     console = Console()
     path = RESULTS / "deciding_study.json"
-    kept: dict[tuple[str, str], Decision] = {}
-    if options.way is not None:
-        for stored in json.loads(path.read_text())["decisions"]:
-            decision = Decision(**stored)
-            kept[decision.contest, decision.way] = decision
-    with console.status("differences"):
-        accuracies = list(measure_differences(options.difference_runs))
-    decisions = []
+    stored = json.loads(path.read_text()) if path.exists() and not options.anew else {}
+    accuracies = [Accuracy(**row) for row in stored.get("differences", [])]
+    kept = [Decision(**row) for row in stored.get("decisions", [])]
+    if options.way == FLOW or {each.runs for each in accuracies} != {options.difference_runs}:
+        with console.status("differences"):
+            accuracies = list(measure_differences(options.difference_runs))
+    decisions: list[Decision] = []
     for contest in contests():
-        for way in contest.caps:
-            if options.way in (None, way):
-                with console.status(f"{contest.name}, {way}"):
-                    kept[contest.name, way] = measure_deciding(contest, way, options.runs)
-            decisions.append(kept[contest.name, way])
+        for way, cap in contest.caps.items():
+            row = (contest.name, way, options.runs, cap)
+            found = [each for each in kept if row == each.row and way != options.way]
+            with console.status(f"{contest.name}, {way}"):
+                decisions += found or [measure_deciding(contest, way, options.runs)]
+            content = {
+                "machine": facts(),
+                "decisions": [asdict(each) for each in decisions],
+                "differences": [asdict(each) for each in accuracies],
+            }
+            path.write_text(json.dumps(content, indent=1) + "\n")
     surcharges = {contest.name: mean_return_surcharge(contest) for contest in contests()}
     table = markdown(decisions, accuracies, surcharges)
     console.print(table, soft_wrap=True)
     (RESULTS / "deciding_study.md").write_text(table)
-    content = {
-        "machine": facts(),
-        "decisions": [asdict(each) for each in decisions],
-        "differences": [asdict(each) for each in accuracies],
-    }
-    path.write_text(json.dumps(content, indent=1) + "\n")
 
 
 def contests() -> list[Contest]:
