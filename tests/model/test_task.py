@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revar import TabularMDP, Task, occupancy, policy_value
+from revar import Difference, TabularMDP, Task, occupancy, policy_value
 from revar.errors import InputError
 from revar.model.task import check_behavior, check_policy
 from revar.problems import problems
@@ -44,6 +44,32 @@ def test_writing_to_a_task_leaves_the_model_alone() -> None:
 def test_bad_policies_are_refused(policy: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Task(policy=policy, horizon=1)
+
+
+def test_a_task_about_several_policies_has_their_mean() -> None:
+    question = Difference([[1.0, 0.0]], [[0.5, 0.5]])
+    task = Task(question.policy, 1, question=question)
+    assert task.policy.tolist() == [[0.75, 0.25]]
+    assert task.policies.shape == (2, 1, 2)
+    assert task.without_model().question is question
+    assert Task(np.array([[1.0, 0.0]]), 1).policies.shape == (1, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ("best", "question is a str; it must be a Question"),
+        (
+            Difference([[0.5, 0.5]], [[0.9, 0.1]]),
+            "the policy of a task is not the mean of its question's policies",
+        ),
+        (Difference([[1.0, 0.0]], [[0.9, 0.9]]), "policy 1 of state 0 sums to 1.8; it must sum"),
+    ],
+)
+def test_questions_that_do_not_fit_are_refused(question: Any, message: str) -> None:
+    policy = np.array([[0.95, 0.45]]) if "1.8" in message else np.array([[1.0, 0.0]])
+    with pytest.raises(InputError, match=message):
+        Task(policy, 1, question=question)
 
 
 def test_the_first_state_s_distribution_is_checked() -> None:

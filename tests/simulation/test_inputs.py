@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revar import simulate
+from revar import Best, Difference, Values, simulate
 from revar.errors import InputError
 from revar.estimators import MonteCarlo
 from revar.problems import problems
@@ -20,6 +20,29 @@ TREE = problems.find("tree")(2)
         ({"mdp": TREE}, "mdp is a Problem; it must be a TabularMDP"),
         ({"question": np.ones((2, 2))}, r"has shape \(2, 2\); it must be \[states, actions\]"),
         ({"question": np.full((3, 2), 0.4)}, r"policy of state 0 sums to 0\.8"),
+        ({"question": None}, r"policy has shape \(\); it must be \[states, actions\]"),
+        ({"question": "best"}, "policy is not an array of numbers: .*"),
+        (
+            {"question": Difference(np.ones((2, 2)) / 2, np.ones((2, 2)) / 2)},
+            r"policy 0 has shape \(2, 2\); it must be \[states, actions\] = \(3, 2\)",
+        ),
+        (
+            {"question": Best([TREE.policy, np.full((3, 2), 0.4)])},
+            r"policy 1 of state 0 sums to 0\.8; a state that it reaches needs",
+        ),
+        (
+            {"question": Values([TREE.policy, TREE.policy - 2.0])},
+            "policy 1 of state 0, action 0 is .*; it must lie in",
+        ),
+        (
+            {"question": Difference(TREE.policy, TREE.policy), "estimator": "monte-carlo"},
+            "estimator 'monte-carlo' estimates the value of one policy; for 2 of them use "
+            "'certainty-equivalence'",
+        ),
+        (
+            {"question": Best([TREE.policy, TREE.policy]), "strategy": "flow-oracle"},
+            "policies 0 and 1 have the same value",
+        ),
         ({"strategy": "revr"}, "unknown strategy 'revr'; did you mean 'revar'?"),
         ({"strategy": OnPolicy}, "strategy is <class .*; it must be an id"),
         ({"estimator": "monte"}, "unknown estimator 'monte'; did you mean 'monte-carlo'?"),

@@ -120,7 +120,9 @@ class JointEstimate:
         draws = np.random.default_rng(0).standard_normal((BEST_DRAWS, count))
         spread = draws * np.sqrt(sizes.clip(min=0.0)) @ directions.T  # [draw, J]
         drawn = self.values + spread
-        leads = drawn == drawn.max(axis=1, keepdims=True)
+        # What differs by rounding alone is equal: of a zero eigenvalue 1e-16 may be left.
+        near = 1e-6 * np.sqrt(self.covariance.diagonal().max())
+        leads = drawn >= drawn.max(axis=1, keepdims=True) - near
         return np.asarray((leads / leads.sum(axis=1, keepdims=True)).mean(axis=0))
 
 

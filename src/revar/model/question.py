@@ -1,6 +1,6 @@
 """What is asked of target policies: a value, a difference, several values, or which is best."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,7 +146,7 @@ class Difference(Question):
 class Values(Question):
     """The values of several policies; what is minimised is the weighted sum of their variances."""
 
-    def __init__(self, policies: Sequence[Any], weights: Any = None) -> None:
+    def __init__(self, policies: Any, weights: Any = None) -> None:
         tables = _stack(policies)
         equal = combinations_of("values", len(tables))
         asked = equal if weights is None else Combinations(equal.coefficients, weights)
@@ -160,7 +160,7 @@ class Best(Question):
     and each of the others.
     """
 
-    def __init__(self, policies: Sequence[Any]) -> None:
+    def __init__(self, policies: Any) -> None:
         tables = _stack(policies)
         if len(tables) < 2:
             raise InputError("the best of several policies needs at least two of them")

@@ -13,7 +13,10 @@ from revar.strategies.flow.transitions import credible_transitions, own_share
 from revar.strategies.flow.tuning import Tuning
 from revar.theory.flow_steps import accelerated_sweeps, objective_of
 
-# How often the weights of differences to the leader are corrected in one plan.
+# How often the weights of differences to the leader are corrected in one plan. They tend to the
+# squares of the ratios variance / gap^2, so that the sum of the ratios' cubes gets smallest: the
+# hardest to tell gets most, and one that is cheap to settle is settled. Were only the largest ratio
+# to count, the best policy could be left with the few visits that made it look bad.
 BALANCING = 10
 TINY = np.finfo(np.float64).tiny
 # Where a transition needs more visits than these to be credible, actions lead to much the same.
@@ -44,12 +47,11 @@ def plan_flow(
         transitions, prior = credible_transitions(statistics.outcomes, statistics.visits, policy)
     for i in range(BALANCING if task.best else 1):
         if i > 0:
-            # The difference that would stay the hardest to tell gets more, as in `optimal_flow`.
             for q in range(weights.size):
                 ratio = objective_of(
                     transitions, task.initial, layers, asked[q], already, ahead, behavior
                 )
-                weights[q] *= ratio * ratio
+                weights[q] = sqrt(weights[q]) * ratio
             weights /= max(weights.max(), TINY)
             costs = combine(weights, asked)
         accelerated_sweeps(
