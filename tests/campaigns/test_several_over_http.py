@@ -44,7 +44,7 @@ def test_a_comparison_over_http(client: TestClient, policies: Any) -> None:
         assert client.post(f"{path}/episodes/{episode}/reward", json=told).json()["over"]
     ranking = client.get(f"{path}/ranking", params={"confidence": 0.9}).json()
     assert (ranking["leader"], ranking["decided"], ranking["confidence"]) == ("new", True, 0.9)
-    assert ranking["verdict"] == "new is the best (confidence 0.9)"
+    assert ranking["verdict"] == "new is the best (90% confidence)"
     assert client.get(path).json()["ranking"]["policies"][1]["name"] == "old"
     refused = client.get(f"{path}/estimate")
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "several-policies")

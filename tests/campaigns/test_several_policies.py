@@ -241,7 +241,7 @@ def test_the_status_is_a_ranking(played: Campaign) -> None:
     assert ranking.leader == leader
     assert ranking.names == NAMES
     assert ranking.quantile == NormalDist().inv_cdf(0.975)
-    assert ranking.quantile_of_differences == NormalDist().inv_cdf(1 - 0.05 / 2)
+    assert ranking.quantile_of_differences == NormalDist().inv_cdf(1 - 0.05 / 4)
     for number, name in enumerate(NAMES):
         assert ranking.values[name] == joint.value_of(number, ranking.quantile)
         if number != leader:
@@ -261,7 +261,7 @@ def test_two_policies_have_one_difference() -> None:
     episode.act("cart", SHOP)
     episode.reward(1.0, None)
     ranking = campaign.ranking(confidence=0.9)
-    assert ranking.quantile_of_differences == NormalDist().inv_cdf(0.9)
+    assert ranking.quantile_of_differences == NormalDist().inv_cdf(0.95)
     assert ranking.joint.confidence == 0.9
     assert not ranking.verdict().decided  # one visit says nothing about errors
 
@@ -279,7 +279,7 @@ def test_what_is_asked_of_one_and_of_several() -> None:
 def test_the_status_in_words(played: Campaign) -> None:
     lines = str(played.status()).splitlines()
     ranking = played.ranking()
-    headings = "policy value 95% interval leader - policy interval chance of best"
+    headings = "policy value 95% interval best minus it 95% interval chance of best"
     assert " ".join(lines[2].split()) == headings
     values = {name: estimate.value for name, estimate in ranking.values.items()}
     assert [line.split()[0] for line in lines[3:6]] == sorted(NAMES, key=lambda n: -values[n])

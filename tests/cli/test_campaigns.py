@@ -88,7 +88,7 @@ def test_several_policies(storage: str, tmp_path: Path) -> None:
     lines = said(storage, "status", "ads").splitlines()
     assert lines[2].startswith("policy ")
     assert [line.split()[0] for line in lines[3:5]] == ["new", "old"]
-    assert lines[5] == "new is the best (confidence 0.95)"
+    assert lines[5] == "new is the best (95% confidence)"
     assert json.loads(said(storage, "status", "ads", "--json"))["ranking"]["leader"] == "new"
     assert "new 1." in said(storage, "list")
     # Names alone: every act brings the probabilities.

@@ -118,13 +118,13 @@ def test_json_is_all_that_is_printed(spec: str, tmp_path: Path) -> None:
         (
             (),
             "which experiment? Name one of tree, gridworld, ablation, regret, examples, flow, "
-            "coverage, peers, or all",
+            "coverage, peers, compare, or all",
         ),
         (("tre",), "unknown experiment 'tre'; did you mean 'tree'?"),
         (
             ("all", "forest"),
             "unknown experiment 'forest'; there are tree, gridworld, ablation, "
-            "regret, examples, flow, coverage, peers",
+            "regret, examples, flow, coverage, peers, compare",
         ),
     ],
 )
@@ -144,7 +144,8 @@ def test_two_of_one_name_are_refused(spec: str, tmp_path: Path) -> None:
         ("figures = ['mse-curve']", "unknown figure 'mse-curve'; did you mean 'mse-curves'?"),
         (
             "answer = 'why'",
-            "unknown answer 'why'; there are order, ablation, slopes, limit, intervals, first",
+            "unknown answer 'why'; there are order, ablation, slopes, limit, intervals, first, "
+            "difference",
         ),
     ],
 )

@@ -391,12 +391,12 @@ def test_experiments_of_the_paper_have_a_quick_version_and_say_what_is_open(name
         (
             "xyzzy",
             "unknown experiment 'xyzzy'; there are tree, gridworld, ablation, regret, examples, "
-            "flow, coverage, peers",
+            "flow, coverage, peers, compare",
         ),
         (
             "../built_in/demo",
             "unknown experiment '../built_in/demo'; there are tree, gridworld, ablation, regret, "
-            "examples, flow, coverage, peers",
+            "examples, flow, coverage, peers, compare",
         ),
     ],
 )

@@ -85,6 +85,7 @@ def test_variances_are_those_of_the_visits() -> None:
         ("at_checkpoints", True),
         ("known_transitions", True),
         ("seed", 4),
+        ("apart", True),
     ],
 )
 def test_shards_of_another_cell_have_another_name(field: str, value: Any) -> None:

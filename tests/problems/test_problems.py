@@ -117,6 +117,15 @@ def test_the_gridworld_s_numbers() -> None:
     assert problems.find("gridworld")(horizon=5).mdp.horizon == 5
 
 
+def test_the_gridworld_asks_for_a_value_or_a_difference() -> None:
+    one, other = (problems.find("gridworld")(common=common) for common in (0.45, 0.35))
+    assert np.array_equal(one.question.policies, one.policy[None])
+    both = problems.find("gridworld")(against=0.35)
+    assert np.array_equal(both.policy, one.policy)
+    assert np.array_equal(both.question.policies, [one.policy, other.policy])
+    assert both.question.combinations.coefficients.tolist() == [[1.0, -1.0]]
+
+
 def test_the_bandit_takes_its_arms() -> None:
     problem = problems.find("bandit")([0.5, 0.5], [1.0, 2.0])
     assert problem.mdp.reward_std.tolist() == [[1.0, 2.0]]
@@ -189,6 +198,7 @@ def test_riverswim() -> None:
     [
         ("gridworld", {"slip": -0.5}),
         ("gridworld", {"slip": 1.5}),
+        ("gridworld", {"against": 0.6}),
         ("tree", {"discount": 2.0}),
         ("example-2", {"likely": 1.5}),
         ("garnet", {"ending": -0.5}),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from revar.errors import InputError
+from revar.experiments.exact import Alone
 from revar.reports.conclusions import answer_question, check_answer
 from tests.reports.made_up import EXACT_VALUES, results, series
 from tests.reports.tiny import tiny
@@ -160,7 +161,49 @@ def test_first_or_not() -> None:
 
 
 def test_unknown_answers_are_refused() -> None:
-    message = "unknown answer 'why'; there are order, ablation, slopes, limit, intervals, first"
+    message = (
+        "unknown answer 'why'; there are order, ablation, slopes, limit, intervals, first, "
+        "difference"
+    )
     with pytest.raises(InputError) as caught:
         check_answer("why")
     assert str(caught.value) == message
+
+
+def test_a_difference_by_how_it_was_collected() -> None:
+    exact = msgspec.structs.replace(
+        EXACT_VALUES,
+        value=0.5,
+        alone=(
+            Alone(value=2.0, on_policy=9.0, limit=4.0),
+            Alone(value=1.5, on_policy=16.0, limit=1.0),
+        ),
+    )
+    ways = [
+        {"id": "on-policy", "label": "each", "apart": True},
+        {"id": "on-policy", "label": "both"},
+        {"id": "revar"},
+        {"id": "flow", "label": "planned"},
+    ]
+    parts = [
+        series([error, -error], strategy=name)
+        for error, name in ((0.6, "each"), (0.3, "both"), (0.25, "revar"), (0.1, "planned"))
+    ]
+    made = results(*parts, exact=(exact,), strategies=ways, answer="difference")
+    errors, times, splits = answer_question(made)
+    assert errors == (
+        "On p, after 100 episodes, K·MSE of the difference 2.0000 - 1.5000 = 0.5000 is: each 36 "
+        "(theory 50.0); both 9 (theory 4.0); revar 6.25; planned 1 (theory 1.0)."
+    )
+    assert times == (
+        "The episodes that the same error takes, compared with planned: 36 times with each; 9 "
+        "times with both; 6.25 times with revar."
+    )
+    assert splits.endswith(
+        "theory gives 49.0 on-policy and 9.0 with flows; the limit, of the shared flow, is 1.0."
+    )
+    alone = results(parts[0], exact=(exact,), strategies=ways[:1], answer="difference")
+    with pytest.raises(InputError, match="the answer 'difference' needs the strategy 'flow'"):
+        answer_question(alone)
+    with pytest.raises(InputError, match="experiment 'made-up' asks for no difference"):
+        answer_question(results(parts[3], answer="difference", strategies=ways[3:]))

@@ -12,7 +12,7 @@ from revar.charts.chart import Chart, Line, Panel
 from revar.charts.interactive import SYMBOLS
 from revar.charts.static import draw, plain_number, save_picture
 from revar.errors import InputError
-from revar.experiments.experiment import Choice
+from revar.experiments.experiment import StrategyChoice, load_built_in
 from revar.experiments.results import Results
 from revar.reports.figures import EXACT, exact_style, figures, strategy_styles
 from revar.strategies import strategies
@@ -219,22 +219,68 @@ def test_figures_say_what_they_need(figure: str, experiment: str, message: str) 
 
 
 def test_every_strategy_has_a_look_of_its_own() -> None:
-    styles = strategy_styles([Choice(id=each) for each in strategies.ids()])
+    styles = strategy_styles([StrategyChoice(id=each) for each in strategies.ids()])
     assert len(set(styles.values())) == len(styles)
     assert {style.marker for style in styles.values()} <= set(SYMBOLS)
 
 
 def test_a_strategy_that_is_there_twice_is_told_apart() -> None:
-    styles = strategy_styles([Choice(id="revar", label=f"c = {c}") for c in (0, 0.1, 1, 10)])
+    styles = strategy_styles(
+        [StrategyChoice(id="revar", label=f"c = {c}") for c in (0, 0.1, 1, 10)]
+    )
     assert len(set(styles.values())) == 4
 
 
 def test_a_strategy_looks_the_same_in_every_report() -> None:
-    one = strategy_styles([Choice(id="flow"), Choice(id="revar")])
+    one = strategy_styles([StrategyChoice(id="flow"), StrategyChoice(id="revar")])
     other = strategy_styles(
-        [Choice(id="on-policy"), Choice(id="revar", label="c = 1"), Choice(id="flow", label="ours")]
+        [
+            StrategyChoice(id="on-policy"),
+            StrategyChoice(id="revar", label="c = 1"),
+            StrategyChoice(id="flow", label="ours"),
+        ]
     )
     assert one["flow"] == other["ours"]
     assert one["revar"] == other["c = 1"]
     assert exact_style("on-policy").color == other["on-policy"].color
     assert exact_style("limit") == EXACT
+
+
+def test_a_strategy_that_collects_apart_is_the_same_one_dashed() -> None:
+    styles = strategy_styles(load_built_in("compare").strategy_choices())
+    for name in ("on-policy", "flow"):
+        apart, together = styles[f"{name}, apart"], strategy_styles([StrategyChoice(id=name)])[name]
+        assert (apart.color, apart.marker) == (together.color, together.marker)
+        assert (apart.dash, together.dash) == ("dash", "solid")
+    assert styles["flow, shared"] == strategy_styles([StrategyChoice(id="flow")])["flow"]
+
+
+def test_differences_are_drawn_with_what_theory_says_of_each_way() -> None:
+    found = tiny("compare")
+    error, scaled = chart("difference", found).panels
+    limit = found.exact("A - B").limit
+    theory = [each for each in scaled.lines if each.kind == "exact"]
+    measured = [each for each in scaled.lines if each.kind == "measured"]
+    # Two policies by themselves, with half of the episodes each; pooled; the limit.
+    alone, pooled = 2 * (20.156 + 68.046), 56.54
+    flows = 2 * sum(each.limit for each in found.exact("A - B").alone)
+    assert [each.y[0] * limit for each in theory] == pytest.approx(
+        [alone, flows, pooled, limit], rel=2e-4
+    )
+    for each, part in zip(measured, found.strategies(), strict=True):
+        errors = np.array([s.mse[-1] for s in found.of("A - B", part)])
+        budgets = np.array([s.budget for s in found.of("A - B", part)])
+        np.testing.assert_allclose(each.y, budgets * errors / limit)
+        np.testing.assert_allclose(line(error, part).y, errors)
+    assert [each.label for each in measured] == [
+        "on-policy, apart: 10.6",
+        "flow, apart: 4.5",
+        "on-policy, pooled: 3.4",
+        "flow, shared: 1.0",
+    ]
+    draw(chart("difference", found))
+
+
+def test_without_a_difference_there_is_none_to_draw() -> None:
+    with pytest.raises(InputError, match="experiment 'tree' asks for no difference"):
+        figures.find("difference")(tiny("tree"))

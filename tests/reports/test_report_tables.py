@@ -140,9 +140,20 @@ def test_coverages() -> None:
     assert re.search(rf"is {noise:.1f}% points", found.note)
 
 
+def test_differences() -> None:
+    (found,) = [t for t in make_tables(tiny("compare")) if t.headings[1] == "collection"]
+    assert found.rows == (
+        ("A - B", "on-policy, apart", "176.4", "162.3"),
+        ("A - B", "flow, apart", "75.59", "62.76"),
+        ("A - B", "on-policy, pooled", "56.54", "-"),
+        ("A - B", "limit: flow, shared", "16.62", "-"),
+    )
+
+
 def test_unknown_tables_are_refused() -> None:
     with pytest.raises(InputError) as caught:
         check_tables(("errors", "erorrs"))
     assert str(caught.value) == (
-        "unknown table 'erorrs'; there are errors, exact, proportions, peers, coverages"
+        "unknown table 'erorrs'; there are errors, exact, proportions, peers, coverages, "
+        "differences"
     )

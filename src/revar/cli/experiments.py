@@ -79,9 +79,9 @@ def reproduce(
 ) -> None:
     """Run experiments, store their results and write a report for each.
 
-    NAME is one of tree, gridworld, ablation, regret, examples, flow, coverage, peers, or all.
-    Finished parts are stored at once: after Ctrl-C the same command continues, and ends with the
-    same tables. A finished experiment is not run again.
+    NAME is one of tree, gridworld, ablation, regret, examples, flow, coverage, peers, compare,
+    or all. Finished parts are stored at once: after Ctrl-C the same command continues, and ends
+    with the same tables. A finished experiment is not run again.
 
     \b
     Examples:

@@ -117,7 +117,7 @@ class Ranking:
                     name,
                     f"{value.value:.6g}",
                     _interval(value),
-                    "" if apart is None else f"{apart.value:.4g}",
+                    "leads" if apart is None else f"{apart.value:.4g}",
                     "" if apart is None else _interval(apart),
                     f"{self.chances_of_best[name]:.1%}",
                     *(cells.get(name, "") for cells in columns.values()),

@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from revar.errors import InputError
+from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.estimator import Estimator, estimators
+from revar.model.question import Question
 from revar.problems import Problem, problems
 from revar.registry import Registry
 from revar.strategies.strategy import Strategy, strategies
@@ -21,7 +23,17 @@ from revar.strategies.strategy import Strategy, strategies
 Record = TypeVar("Record")
 
 # The experiments of the paper and beyond it, in the order in which they are best read.
-PAPER = ("tree", "gridworld", "ablation", "regret", "examples", "flow", "coverage", "peers")
+PAPER = (
+    "tree",
+    "gridworld",
+    "ablation",
+    "regret",
+    "examples",
+    "flow",
+    "coverage",
+    "peers",
+    "compare",
+)
 
 
 class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -40,9 +52,15 @@ class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class StrategyChoice(Choice, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A strategy, with estimators of its own in place of the experiment's."""
+    """A strategy, with estimators of its own in place of the experiment's.
+
+    `apart` collects for each policy of a difference by itself, with an equal share of the budget,
+    and estimates its value from these episodes alone.
+    """
 
     estimators: tuple[str | Choice, ...] = ()
+    # Where it is not set it is not written: digests of declarations without it stay as they are.
+    apart: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -95,7 +113,7 @@ class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     def budgets(self) -> tuple[int, ...]:
         """The budgets, each a collection of its own."""
-        return (self.episodes,) if isinstance(self.episodes, int) else self.episodes
+        return _budgets(self.episodes)
 
     def problem_choices(self) -> list[Choice]:
         """The problems as records."""
@@ -186,7 +204,7 @@ def record_of(declared: Any, kind: type[Record], origin: str) -> Record:
 def check_experiment(experiment: Experiment) -> Experiment:
     """Build everything that the experiment names, see that it fits, and return the experiment."""
     for choice in experiment.problem_choices():
-        build_problem(choice)
+        _check_question(experiment, choice.name, build_problem(choice).question)
     for strategy in experiment.strategy_choices():
         valid = build_strategy(strategy).estimators
         for choice in experiment.estimator_choices(strategy):
@@ -197,6 +215,30 @@ def check_experiment(experiment: Experiment) -> Experiment:
                     f"{', '.join(valid)}"
                 )
     return experiment
+
+
+def _check_question(experiment: Experiment, problem: str, question: Question) -> None:
+    """See that every strategy can answer what is asked."""
+    count = len(question.policies)
+    for strategy in experiment.strategy_choices():
+        for choice in experiment.estimator_choices(strategy):
+            if count > 1 and not strategy.apart and choice.id != CertaintyEquivalence.id:
+                raise InputError(
+                    f"problem {problem!r} asks about {count} policies, and estimator "
+                    f"{choice.id!r} about one; use {CertaintyEquivalence.id!r}, or collect for "
+                    f"each apart"
+                )
+        for size in (experiment, experiment.quick or experiment):
+            least = min(_budgets(size.episodes))
+            if strategy.apart and least < count:
+                raise InputError(
+                    f"strategy {strategy.name!r} collects apart for each of {count} policies, and "
+                    f"the budget is {least}"
+                )
+
+
+def _budgets(episodes: int | tuple[int, ...]) -> tuple[int, ...]:
+    return (episodes,) if isinstance(episodes, int) else episodes
 
 
 def parse_choice(text: str, registry: Registry[Any]) -> Choice:
@@ -232,7 +274,7 @@ def _choice(item: str | Choice) -> Choice:
 def _check_size(name: str, size: "Size | Experiment") -> None:
     if size.runs < 2:
         raise InputError(f"experiment {name!r} has {size.runs} runs; at least 2 are needed")
-    budgets = (size.episodes,) if isinstance(size.episodes, int) else size.episodes
+    budgets = _budgets(size.episodes)
     if not budgets or any(b < 1 for b in budgets) or list(budgets) != sorted(set(budgets)):
         raise InputError(
             f"experiment {name!r} has episodes = {size.episodes}; a positive whole number, or "

@@ -19,6 +19,10 @@ from revar.experiments.experiment import (
     digest_of,
 )
 from revar.model.arrays import FloatArray, IntArray
+from revar.model.mdp import TabularMDP
+from revar.model.question import Question
+from revar.problems import Problem
+from revar.simulation.result import log_spaced
 from revar.simulation.simulate import simulate
 from revar.theory.costs import one_step_costs, variance_of_visits
 
@@ -29,7 +33,7 @@ SHARD_VERSION = 1
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
-    """One problem, strategy, estimator and budget."""
+    """One problem, strategy, estimator and budget; `apart` as in `StrategyChoice`."""
 
     problem: Choice
     strategy: Choice
@@ -38,6 +42,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     at_checkpoints: bool  # whether estimates are made along the way, or at the end alone
     known_transitions: bool
     seed: int
+    apart: bool = False
 
     def label(self) -> tuple[str, str, str, int]:
         """The names that identify this cell."""
@@ -46,7 +51,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> str:
         """A hash of all that the results depend on, including the code, but not the labels."""
         parts: list[object] = [SHARD_VERSION, SOURCE_STAMP]
-        parts += [self.budget, self.at_checkpoints, self.known_transitions, self.seed]
+        parts += [self.budget, self.at_checkpoints, self.known_transitions, self.seed, self.apart]
         parts += [(c.id, c.options) for c in (self.problem, self.strategy, self.estimator)]
         return digest_of(parts)
 
@@ -90,6 +95,7 @@ def cells_of(experiment: Experiment, seed: int) -> list[Cell]:
             at_checkpoints=isinstance(experiment.episodes, int),
             known_transitions=experiment.known_transitions,
             seed=seed,
+            apart=bool(strategy.apart),
         )
         for problem in experiment.problem_choices()
         for strategy in experiment.strategy_choices()
@@ -117,22 +123,39 @@ def play_shard(
     """
     cell = shard.cell
     problem = build_problem(cell.problem)
+    points = log_spaced(cell.budget) if cell.at_checkpoints else np.array([cell.budget])
+    if cell.apart:
+        return _play_apart(shard, problem, points, threads, progress)
+    return _play(shard, problem.mdp, problem.question, points, cell.seed, threads, progress)
+
+
+def _play(
+    shard: Shard,
+    mdp: TabularMDP,
+    question: Question,
+    points: IntArray,
+    seed: int,
+    threads: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> ShardResult:
+    """Play for one question, up to the last of the checkpoints."""
+    cell = shard.cell
     result = simulate(
-        problem.mdp,
-        problem.policy,
+        mdp,
+        question,
         build_strategy(cell.strategy),
-        episodes=cell.budget,
+        episodes=int(points[-1]),
         runs=shard.runs,
-        seed=cell.seed,
+        seed=seed,
         first_run=shard.first_run,
-        checkpoints=None if cell.at_checkpoints else [cell.budget],
+        checkpoints=points,
         estimator=build_estimator(cell.estimator),
         threads=threads,
         progress=progress,
     )
     if result.interrupted:
         raise KeyboardInterrupt
-    costs = one_step_costs(problem.mdp, problem.policy, known_transitions=cell.known_transitions)
+    costs = one_step_costs(mdp, question, known_transitions=cell.known_transitions)
     return ShardResult(
         checkpoints=result.checkpoints,
         estimates=result.estimates,
@@ -140,4 +163,47 @@ def play_shard(
         unvisited_probability=result.unvisited_probability,
         variances=np.array([variance_of_visits(costs, visits) for visits in result.visits]),
         visits=result.visits.sum(axis=0),
+    )
+
+
+def _play_apart(
+    shard: Shard,
+    problem: Problem,
+    points: IntArray,
+    threads: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> ShardResult:
+    """Play for each policy by itself, and put their independent estimates together."""
+    question = problem.question
+    count = len(question.policies)
+    shares = points // count  # episodes of each policy
+    own_points = np.unique(shares[shares > 0])
+    # Streams of their own: errors of one run are independent.
+    seeds = np.random.SeedSequence(shard.cell.seed).generate_state(count)
+    parts = []
+    for number, policy in enumerate(question.policies):
+        played = number * shard.runs * int(own_points[-1])
+
+        def report(done: int, total: int, played: int = played) -> None:
+            if progress is not None:
+                progress(played + done, count * total)
+
+        asked = Question.of_value(policy)
+        seed = int(seeds[number])
+        parts.append(_play(shard, problem.mdp, asked, own_points, seed, threads, report))
+
+    def at_points(own: FloatArray) -> FloatArray:
+        """From the policies' checkpoints to those of the whole; none without an episode of each."""
+        return np.where(shares > 0, own[:, np.searchsorted(own_points, shares)], np.nan)
+
+    row = question.combinations.coefficients[0]  # [J]
+    estimates = np.tensordot(row, [part.estimates for part in parts], 1)
+    variances = np.tensordot(row**2, [part.standard_errors**2 for part in parts], 1)
+    return ShardResult(
+        checkpoints=points,
+        estimates=at_points(estimates),
+        standard_errors=at_points(np.sqrt(variances)),
+        unvisited_probability=at_points(np.max([p.unvisited_probability for p in parts], axis=0)),
+        variances=np.tensordot(row**2, [part.variances for part in parts], 1),
+        visits=np.sum([part.visits for part in parts], axis=0),
     )

@@ -1,4 +1,4 @@
-"""Problems: a model and a target policy each, found by id; the built-in ones."""
+"""Problems: a model and what is asked of it, found by id; the built-in ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,18 +6,27 @@ from typing import Any
 
 from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
+from revar.model.question import Difference, Question
 from revar.registry import Registry
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is to be evaluated: the environment and the policy whose value is wanted."""
+    """The environment, and the policy whose value is wanted, or its difference to another's."""
 
     name: str
     mdp: TabularMDP
     policy: FloatArray  # [S, A]
     # For problems on a square grid, state by state in rows: each action's step down and right.
     moves: tuple[tuple[int, int], ...] = ()
+    against: FloatArray | None = None  # [S, A] if the difference to this policy is wanted
+
+    @property
+    def question(self) -> Question:
+        """What is asked: one number."""
+        if self.against is None:
+            return Question.of_value(self.policy)
+        return Difference(self.policy, self.against)
 
 
 problems: Registry[Callable[..., Problem]] = Registry("problem", "revar.problems")

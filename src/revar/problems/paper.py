@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from revar.errors import InputError
+from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
 from revar.model.validation import check_count, check_share
 from revar.problems import Problem, problems
@@ -119,6 +120,7 @@ def gridworld(
     low_variance: float = 0.01,
     high_variance: float = 20.0,
     common: float = 0.45,
+    against: float | None = None,
     horizon: int | None = None,
     discount: float = 1.0,
     means_seed: int = 0,
@@ -133,11 +135,15 @@ def gridworld(
     stay. The paper prints variance 0.01 for left and up; as in Experiment 1 they get 20. Assumed,
     because the paper does not say: slip 0.1, horizon 3 * size, normal rewards, standard normal
     means, no discount.
+
+    With `against` the question is by how much the policy exceeds the one that goes right or down
+    with that probability each.
     """
     if check_count(size, "size") == 1:
         raise InputError("size is 1; a grid whose start is its goal has no episodes")
     check_share(slip, "slip")
-    check_share(2.0 * common, "2 * common")
+    policy = _grid_policy(size, common, "common")
+    other = None if against is None else _grid_policy(size, against, "against")
     states = size * size
     cells = np.arange(states)
     landing = np.empty((states, 4), dtype=np.int64)
@@ -174,6 +180,11 @@ def gridworld(
         discount,
         reward_law=reward_law,
     )
+    return Problem("gridworld", mdp, policy, MOVES, other)
+
+
+def _grid_policy(size: int, common: float, name: str) -> FloatArray:
+    """Right and down with probability `common` each, left and up with the rest."""
+    check_share(2.0 * common, f"2 * {name}")
     rare = 0.5 - common
-    policy = np.tile([rare, common, common, rare], (states, 1))
-    return Problem("gridworld", mdp, policy, MOVES)
+    return np.tile([rare, common, common, rare], (size * size, 1))

@@ -11,6 +11,7 @@ from revar.reports.metrics import (
     best_estimators,
     coverage,
     crossing,
+    difference_problems,
     error_ratio,
     final,
     merge_budgets,
@@ -162,6 +163,44 @@ def first(results: Results) -> list[str]:
     return sentences
 
 
+def difference(results: Results) -> list[str]:
+    """What it takes to know a difference of policies, by how the episodes are collected."""
+    sentences = []
+    for problem in difference_problems(results):
+        exact, ends = results.exact(problem), _ends(results, problem)
+        choices = results.experiment.strategy_choices()
+        shared = next((ends[c.name] for c in choices if c.id == "flow" and not c.apart), None)
+        if shared is None:
+            raise InputError("the answer 'difference' needs the strategy 'flow', not apart")
+        values = " - ".join(f"{policy.value:.4f}" for policy in exact.alone)
+        listed = []
+        for choice in choices:
+            theory = exact.expected(choice.id, apart=bool(choice.apart))
+            known = "" if theory is None else f" (theory {theory:.1f})"
+            listed.append(f"{choice.name} {final(ends[choice.name])}{known}")
+        sentences.append(
+            f"On {problem}, after {shared.checkpoints[-1]:,} episodes, K·MSE of the difference "
+            f"{values} = {exact.value:.4f} is: {'; '.join(listed)}."
+        )
+        times = [
+            f"{error_ratio(series, shared)} times with {name}"
+            for name, series in ends.items()
+            if series is not shared
+        ]
+        sentences.append(
+            f"The episodes that the same error takes, compared with {shared.strategy}: "
+            f"{'; '.join(times)}."
+        )
+        splits = [exact.best_split(strategy) for strategy in ("on-policy", "flow")]
+        if None not in splits:
+            sentences.append(
+                f"Apart, each policy has an equal share of the episodes. With the best split, "
+                f"which nobody knows beforehand, theory gives {splits[0]:.1f} on-policy and "
+                f"{splits[1]:.1f} with flows; the limit, of the shared flow, is {exact.limit:.1f}."
+            )
+    return sentences
+
+
 def _knows_model(results: Results, strategy: str) -> bool:
     choice = next(c for c in results.experiment.strategy_choices() if c.name == strategy)
     return build_strategy(choice).needs_model
@@ -196,7 +235,8 @@ def _since_when(series: Series, base: Series) -> str:
 
 
 _ANSWERS: dict[str, Callable[[Results], list[str]]] = {
-    function.__name__: function for function in (order, ablation, slopes, limit, intervals, first)
+    function.__name__: function
+    for function in (order, ablation, slopes, limit, intervals, first, difference)
 }
 
 

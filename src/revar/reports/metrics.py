@@ -66,6 +66,14 @@ def merge_budgets(parts: list[Series]) -> Series:
     )
 
 
+def difference_problems(results: Results) -> list[str]:
+    """The problems that ask for a difference of policies."""
+    found = [problem for problem in results.problems() if results.exact(problem).alone]
+    if not found:
+        raise InputError(f"experiment {results.experiment.name!r} asks for no difference")
+    return found
+
+
 def final(series: Series) -> Measurement:
     """K*MSE at the end."""
     return Measurement(float(series.scaled[-1]), float(series.scaled_standard_error[-1]))

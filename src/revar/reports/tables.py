@@ -7,7 +7,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.experiments.results import Results
-from revar.reports.metrics import best_estimators, coverage, final
+from revar.reports.metrics import best_estimators, coverage, difference_problems, final
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ def exact(results: Results) -> Table:
             known.structure,
             f"{known.value:.4f}",
             f"{known.monte_carlo:.4g}",
-            "∞" if known.on_policy is None else f"{known.on_policy:.4g}",
-            "∞" if known.oracle is None else f"{known.oracle:.4g}",
-            f"{known.limit:.4g}",
+            _error(known.on_policy),
+            _error(known.oracle),
+            _error(known.limit),
         )
         for known in results.manifest.exact
     )
@@ -101,6 +101,10 @@ def exact(results: Results) -> Table:
         f"The last four columns are K·MSE for large K, transitions {state}. Monte Carlo averages "
         "the returns of on-policy episodes; the others are certainty equivalence.",
     )
+
+
+def _error(error: float | None) -> str:
+    return "∞" if error is None else f"{error:.4g}"
 
 
 def proportions(results: Results) -> Table:
@@ -205,8 +209,36 @@ def coverages(results: Results) -> Table:
     )
 
 
+def differences(results: Results) -> Table:
+    """What theory says of differences: K*MSE by how the episodes are collected."""
+    rows = []
+    for problem in difference_problems(results):
+        known = results.exact(problem)
+        for way, equal, best in (
+            (
+                "on-policy, apart",
+                known.expected("on-policy", apart=True),
+                known.best_split("on-policy"),
+            ),
+            ("flow, apart", known.expected("flow", apart=True), known.best_split("flow")),
+        ):
+            rows.append((problem, way, _error(equal), _error(best)))
+        rows.append((problem, "on-policy, pooled", _error(known.on_policy), "-"))
+        rows.append((problem, "limit: flow, shared", _error(known.limit), "-"))
+    return Table(
+        "Exact figures of differences",
+        ("problem", "collection", "equal shares", "best split"),
+        tuple(rows),
+        2,
+        "K·MSE for large K. Apart: every policy from its own episodes, an equal share of them, or "
+        "the best split, which nobody knows beforehand. Pooled: the policies' episodes in turn, "
+        "and every value from all of them. Limit: of the flow that is optimal for the difference.",
+    )
+
+
 _TABLES: dict[str, Callable[[Results], Table]] = {
-    function.__name__: function for function in (errors, exact, proportions, peers, coverages)
+    function.__name__: function
+    for function in (errors, exact, proportions, peers, coverages, differences)
 }
 
 

@@ -1,6 +1,7 @@
 """Figures by name: each a function of results, found in a registry; and how strategies look."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from revar.charts.chart import (
     BLACK,
@@ -15,7 +16,7 @@ from revar.charts.chart import (
     Picture,
     Style,
 )
-from revar.experiments.experiment import Choice
+from revar.experiments.experiment import StrategyChoice
 from revar.experiments.results import Results
 from revar.registry import Registry
 
@@ -55,17 +56,17 @@ def exact_style(name: str) -> Style:
     return _EXACT_OF.get(name, EXACT)
 
 
-def strategy_styles(choices: Sequence[Choice]) -> dict[str, Style]:
+def strategy_styles(choices: Sequence[StrategyChoice]) -> dict[str, Style]:
     """A style for each strategy, by label.
 
-    A strategy looks the same in every report. Where one stands several times with other options,
-    styles go by order.
+    A strategy looks the same in every report, and dashed where it collects apart. Where one stands
+    several times with other options, styles go by order.
     """
-    ids = [choice.id for choice in choices]
+    ways = [(choice.id, bool(choice.apart)) for choice in choices]
     styles: dict[str, Style] = {}
     for i, choice in enumerate(choices):
         own = _OF_STRATEGY.get(choice.id)
-        if own is None or ids.count(choice.id) > 1:
+        if own is None or ways.count(ways[i]) > 1:
             own = _IN_ORDER[i % len(_IN_ORDER)]
-        styles[choice.name] = own
+        styles[choice.name] = replace(own, dash="dash") if choice.apart else own
     return styles
