@@ -27,12 +27,16 @@ from benchmarks.differences import (
     simulate,
 )
 from benchmarks.machine import facts
-from revar.evaluation.checkpoints import quantile
+from revar.evaluation.checkpoints import (
+    DECIDING_GROWTH,
+    FIRST_CHECKPOINT,
+    checkpoint_times,
+    quantile,
+)
 from revar.model.arrays import FloatArray, IntArray
 from revar.theory.values import return_variance
 
 RESULTS = Path(__file__).with_name("results")
-FIRST_LOOK, GROWTH = 100, 1.5
 FLOW, POOLED, APART = "flow", "on-policy, pooled", "on-policy, apart"
 
 
@@ -145,20 +149,10 @@ def change_action(policy: FloatArray, state: int, action: int, epsilon: float) -
     return changed
 
 
-def look_times(cap: int) -> list[int]:
-    """When the rule looks at the data: numbers of episodes that grow by a factor."""
-    times = []
-    time = float(FIRST_LOOK)
-    while time < cap:
-        times.append(int(time))
-        time *= GROWTH
-    return [*times, cap]
-
-
 def measure_deciding(contest: Contest, way: str, runs: int) -> Decision:
     """Collect in one way, and decide."""
     began = time.perf_counter()
-    times = look_times(contest.caps[way])
+    times = checkpoint_times(contest.caps[way], DECIDING_GROWTH)
     values, covariances = COLLECT[way](contest, times, runs)
     count = len(contest.policies)
     z = quantile(1.0 - (1.0 - CONFIDENCE) / (count - 1), times)
@@ -256,10 +250,10 @@ def markdown(
         "",
         f"Written by `python -m benchmarks.deciding_study` in {spent / 60:.0f} minutes, on a "
         f"machine of {machine['cores']} cores under a load of {machine['load before']}. {runs:,} "
-        f"runs a row. The rule looks at the data after {FIRST_LOOK} episodes and whenever they "
-        f"have grown by a factor {GROWTH}; the best is decided when the intervals of the leader's "
-        f"differences to all others exclude zero. Their quantile allows for all looks up to the "
-        f"cap and for the number of differences: a wrong policy may be named in "
+        f"runs a row. The rule looks at the data after {FIRST_CHECKPOINT} episodes and whenever "
+        f"they have grown by a factor {DECIDING_GROWTH}; the best is decided when the intervals of "
+        f"the leader's differences to all others exclude zero. Their quantile allows for all "
+        f"looks up to the cap and for the number of differences: a wrong policy may be named in "
         f"{1.0 - CONFIDENCE:.0%} of the runs.",
         "",
         "Ways to collect: **flow**, planned for the best of the policies; **on-policy, pooled**, "

@@ -26,7 +26,7 @@ from revar.collection import Collection
 from revar.collection.batches import Batch, Dispatcher, add_batch
 from revar.environments.opening import action_count, horizon_of, open_environment
 from revar.evaluation.players import Interrupt
-from revar.evaluation.policies import target_policy_of
+from revar.evaluation.target_policies import target_policy_of
 from revar.evaluation.workers.pool import InlinePool, PoolSettings, default_batch
 from revar.evaluation.workers.worker import WorkerSetup
 from revar.model.question import combinations_of

@@ -348,7 +348,6 @@ def test_sites_are_merged() -> None:
         {"policies": {**{f"{name}!": table for name, table in POLICIES.items()}}},
         SENT,
         {"policies": None, "policy": POLICIES["bold"]},
-        {"question": "values"},
     ],
 )
 def test_other_questions_are_not_merged(changes: dict[str, Any]) -> None:

@@ -138,13 +138,6 @@ def test_insight_is_what_the_statistics_say() -> None:
     assert 0 < sum(shares) < 1
 
 
-def test_chances_are_never_certain() -> None:
-    shares = (0.0, 0.0004, 0.05, 0.5, 0.9, 0.992, 0.9996, 1.0)
-    assert [text.chance(share) for share in shares] == [
-        *("<0.1%", "<0.1%", "5.0%", "50%", "90%", "99.2%", ">99.9%", ">99.9%")
-    ]
-
-
 def test_steps_per_second_are_those_of_the_last_minute() -> None:
     history = History()
     assert history.steps_per_second(0.0) == 0.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from revar.estimators.estimator import JointEstimate
-from revar.estimators.ranking import Ranking
+from revar.estimators.ranking import Ranking, chance_text
 
 NAMES = ("old", "new", "wild", "twin")
 
@@ -77,3 +77,10 @@ def test_intervals_of_differences_hold_together() -> None:
     assert found.quantile == pytest.approx(1.959963984540054, rel=1e-12)
     # Two differences: 97.5 percent each, by the quantile 0.9875.
     assert found.quantile_of_differences == pytest.approx(2.241402727604947, rel=1e-12)
+
+
+def test_chances_are_never_certain() -> None:
+    shares = (0.0, 0.0004, 0.05, 0.5, 0.9, 0.992, 0.9996, 1.0)
+    assert [chance_text(share) for share in shares] == [
+        *("<0.1%", "<0.1%", "5.0%", "50.0%", "90.0%", "99.2%", ">99.9%", ">99.9%")
+    ]

@@ -35,6 +35,11 @@ def test_geometric_looks_hold_together_in_a_simulation() -> None:
     assert inside == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 200_000))
 
 
+def test_looks_grow_by_their_factor_up_to_the_budget() -> None:
+    assert checkpoint_times(1000) == [100, 200, 400, 800, 1000]
+    assert checkpoint_times(600, 1.5) == [100, 150, 225, 337, 506, 600]
+
+
 def test_few_episodes_have_one_look() -> None:
     assert checkpoint_times(100) == [100]
     assert checkpoint_times(7) == [7]

@@ -12,7 +12,8 @@ from gymnasium import spaces
 import revar
 from revar.environments.observations import make_encoding
 from revar.errors import InputError
-from revar.evaluation.policies import TargetPolicy, load_policy
+from revar.evaluation.policies import load_policy
+from revar.evaluation.target_policies import TargetPolicy
 from tests.environments.custom import Corridor
 
 TABLE = np.array([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]])

@@ -2,16 +2,11 @@
 
 import numpy as np
 import pytest
-from benchmarks.deciding_study import APART, FLOW, Contest, decide, look_times, measure_deciding
+from benchmarks.deciding_study import APART, FLOW, Contest, decide, measure_deciding
 
 import revar
 from revar.estimators.estimator import JointEstimate
 from revar.estimators.ranking import Ranking
-
-
-def test_looks_grow_by_half_up_to_the_cap() -> None:
-    assert look_times(500) == [100, 150, 225, 337, 500]
-    assert look_times(100) == [100]
 
 
 def test_the_rule_is_that_of_rankings() -> None:

@@ -82,7 +82,7 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
             name: sorted((bytes(row.state), tuple(row.probabilities)) for row in table or ())
             for name, table in self.tables.items()
         }
-        return self.horizon, self.discount, self.actions, self.has_table, rows, self.question
+        return self.horizon, self.discount, self.actions, self.has_table, rows
 
 
 def check_name(name: Any) -> str:

@@ -9,9 +9,9 @@ import numpy as np
 from revar.campaigns.events import Sent, encode_state
 from revar.collection.states import check_row
 from revar.errors import InputError
+from revar.model.validation import check_policy_name
 
 MOST_POLICIES = 50
-LONGEST_NAME = 60  # characters
 ONE = ("",)  # the names where there is a single target policy
 
 # What target policies do in a state, one row for each: [J, A].
@@ -66,7 +66,7 @@ def read_tables(policies: Any) -> Tables:
         raise InputError(f"there are {len(given)} policies; at most {MOST_POLICIES} are compared")
     tables: Tables = {}
     for name, table in given:
-        if _check_name(name) in tables:
+        if check_policy_name(name) in tables:
             raise InputError(f"two policies have the name {name!r}; each needs its own")
         tables[name] = None if table is None else read_table(table, f"policy {name!r}")
     if len(tables) < 2:
@@ -116,17 +116,6 @@ def misnamed(names: tuple[str, ...], found: list[Any] | None) -> str:
         return f"probabilities must come by name, for each of the target policies {wanted}"
     given = ", ".join(map(repr, found)) or "no policy"
     return f"probabilities are for {given}; the target policies are {wanted}"
-
-
-def _check_name(name: Any) -> str:
-    good = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME
-    if not good or not name.isprintable() or name != name.strip():
-        raise InputError(
-            f"the name of a policy is {name!r}; it must be 1 to {LONGEST_NAME} characters that can "
-            f"be seen, without blanks at its ends"
-        )
-    checked: str = name
-    return checked
 
 
 def _check_alike(tables: Tables) -> None:

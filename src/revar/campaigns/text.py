@@ -6,6 +6,7 @@ from typing import Any
 
 from revar.campaigns.events import decode_state
 from revar.estimators.estimator import Estimate
+from revar.estimators.ranking import chance_text
 
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 LONGEST_STATE = 48  # characters of a state
@@ -52,13 +53,6 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f}%" if share >= 0.095 or share == 0 else f"{100 * share:.1f}%"
 
 
-def chance(share: float) -> str:
-    """A chance, never quite certain."""
-    if 0.001 <= share <= 0.999:
-        return percent(share) if share < 0.985 else f"{100 * share:.1f}%"
-    return "<0.1%" if share < 0.5 else ">99.9%"
-
-
 def interval(estimate: Estimate) -> str:
     """Its ends, or a dash."""
     low, high = estimate.interval
@@ -94,6 +88,6 @@ FILTERS = {
     function.__name__: function
     for function in (
         *(duration, quantity, number, rate, half_width, interval),
-        *(percent, chance, state_text),
+        *(percent, chance_text, state_text),
     )
 }

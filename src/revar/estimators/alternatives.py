@@ -17,7 +17,8 @@ from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
 from revar.model.task import Task
 from revar.theory.costs import one_step_costs, variance_of_visits
-from revar.theory.recursions import backward_values, influence
+from revar.theory.influence import influence
+from revar.theory.recursions import backward_values
 from revar.theory.values import occupancy, return_variance, state_values
 
 

@@ -21,7 +21,8 @@ from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
 from revar.model.task import Task, check_sums, named_policies
 from revar.model.trajectory import Dataset
-from revar.theory.recursions import backward_values, influence, pair_covariance, unvisited_mass
+from revar.theory.influence import influence, pair_covariance
+from revar.theory.recursions import backward_values, unvisited_mass
 
 
 @estimators.register("certainty-equivalence")

@@ -103,12 +103,12 @@ class Ranking:
         """The values, the leader's first."""
         return dict(sorted(self.values.items(), key=lambda named: -named[1].value))
 
-    def table(self, **columns: Mapping[str, str]) -> str:
-        """The policies, the best first; further `columns` have a cell for each policy."""
+    def table(self, columns: Mapping[str, Mapping[str, str]] | None = None) -> str:
+        """The policies, the leader first; further columns, by their titles, have cells by name."""
         level = f"{100 * self.joint.confidence:.4g}% interval"
         differences = self.differences
-        titles = [name.replace("_", " ") for name in columns]
-        head = ["policy", "value", level, "best minus it", level, "chance of best", *titles]
+        more = columns or {}
+        head = ["policy", "value", level, "best minus it", level, "chance of best", *more]
         rows = [head]
         for name, value in self.best_first.items():
             apart = differences.get(name)
@@ -119,8 +119,8 @@ class Ranking:
                     _interval(value),
                     "leads" if apart is None else f"{apart.value:.4g}",
                     "" if apart is None else _interval(apart),
-                    f"{self.chances_of_best[name]:.1%}",
-                    *(cells.get(name, "") for cells in columns.values()),
+                    chance_text(self.chances_of_best[name]),
+                    *(cells.get(name, "") for cells in more.values()),
                 ]
             )
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -139,15 +139,7 @@ class Ranking:
         sorts: dict[str, list[str]] = {"beaten": [], "equal": [], "undecided": []}
         unseen = self.joint.unvisited_probability > MOST_UNVISITED
         for name, difference in self.differences.items():
-            low, high = difference.interval
-            sort = "undecided"
-            if difference.unvisited_probability > MOST_UNVISITED:
-                pass
-            elif low > 0.0:
-                sort = "beaten"
-            elif indifference is not None and -indifference <= low and high <= indifference:
-                sort = "equal"
-            sorts[sort].append(name)
+            sorts[_judge(difference, indifference)].append(name)
         return Verdict(
             self.names[self.leader],
             tuple(sorts["beaten"]),
@@ -157,6 +149,24 @@ class Ranking:
             self.joint.confidence,
             indifference,
         )
+
+
+def _judge(difference: Estimate, indifference: float | None) -> str:
+    """What an interval of the leader's difference to another says of that other."""
+    low, high = difference.interval
+    if difference.unvisited_probability > MOST_UNVISITED:
+        return "undecided"
+    if low > 0.0:
+        return "beaten"
+    within = indifference is not None and -indifference <= low and high <= indifference
+    return "equal" if within else "undecided"
+
+
+def chance_text(share: float) -> str:
+    """A chance, never quite certain."""
+    if 0.001 <= share <= 0.999:
+        return f"{100 * share:.1f}%"
+    return "<0.1%" if share < 0.5 else ">99.9%"
 
 
 def _interval(estimate: Estimate) -> str:

@@ -27,10 +27,10 @@ HALVINGS = 40
 def checkpoint_times(episodes: int, growth: float = GROWTH) -> list[int]:
     """Numbers of episodes, geometrically spaced, up to and with the last."""
     times = []
-    time = FIRST_CHECKPOINT
+    time = float(FIRST_CHECKPOINT)
     while time < episodes:
-        times.append(time)
-        time = int(growth * time)
+        times.append(int(time))
+        time *= growth
     return [*times, episodes]
 
 

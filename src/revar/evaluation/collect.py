@@ -19,9 +19,9 @@ from revar.environments.opening import (
 from revar.errors import InputError, require_extra
 from revar.evaluation.goals import Goal
 from revar.evaluation.players import Interrupt, Player, VectorPlayer, catch_interrupts
-from revar.evaluation.policies import TargetPolicies, TargetPolicy, target_policy_of
 from revar.evaluation.result import CollectedResult
 from revar.evaluation.run import Evaluation, Progress
+from revar.evaluation.target_policies import TargetPolicies, TargetPolicy, target_policy_of
 from revar.evaluation.workers.pool import PoolPlayer, PoolSettings, choose_pool
 from revar.evaluation.workers.worker import WorkerSetup
 from revar.model.trajectory import Dataset
@@ -52,10 +52,10 @@ class CollectionSettings:
 
 
 def collect(
-    env: Any, policies: dict[str, Any], budget: int, goal: Goal, settings: CollectionSettings
+    env: Any, policies: dict[str, Any], goal: Goal, settings: CollectionSettings
 ) -> CollectedResult:
-    """Collect at most `budget` episodes for the goal; policies have the goal's names."""
-    strategy = find_strategy(settings.strategy)
+    """Collect episodes for the goal, within its budget; policies have the goal's names."""
+    strategy, budget = find_strategy(settings.strategy), goal.budget
     seed, workers, batch = settings.seed, settings.workers, settings.batch
     stored, earlier = (None, None) if settings.resume is None else load_collected(settings.resume)
     if stored is not None and earlier is None:
@@ -124,7 +124,7 @@ def collect(
                 target,
                 _conditions(env, opened, collection, player.width, pool, goal, settings),
                 goal,
-                goal.times(budget),
+                goal.times,
                 prior,
                 _path_to_write(settings.save, settings.resume),
                 interrupt,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, isfinite, sqrt
+from math import inf, isfinite
 from typing import Any
 
 from revar.errors import InputError
@@ -10,6 +10,7 @@ from revar.estimators.alternatives import on_policy_variances
 from revar.estimators.estimator import Estimate, JointEstimate
 from revar.estimators.ranking import Ranking, Verdict
 from revar.evaluation.result import CollectedResult
+from revar.theory.costs import best_split_variance
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -75,11 +76,10 @@ class ComparisonResult(CollectedResult):
         """
         needed = {}
         variances = on_policy_variances(self.task, self.statistics)
-        leader = self.ranking.leader
         for name, difference in self.differences.items():
-            apart = sqrt(variances[leader]) + sqrt(variances[self._number(name)])
+            variance = best_split_variance(variances[[self.ranking.leader, self._number(name)]])
             error = difference.standard_error
-            needed[name] = (apart / error) ** 2 if 0.0 < error < inf else inf
+            needed[name] = variance / error**2 if 0.0 < error < inf else inf
         return needed
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ class ComparisonResult(CollectedResult):
             name: f"{episodes:,.0f}" if isfinite(episodes) else ""
             for name, episodes in self.on_policy_episodes.items()
         }
-        table = self.ranking.table(on_policy_episodes=needed)
+        table = self.ranking.table({"on-policy episodes": needed})
         return "\n".join([table, "", str(self), f"strategy {self.strategy}, {self._why()}"])
 
     def plot(self, path: Any = None) -> Any:

@@ -7,9 +7,9 @@ from revar.environments.observations import Bins
 from revar.evaluation.collect import CollectionSettings, collect
 from revar.evaluation.comparison import ComparisonResult
 from revar.evaluation.goals import ComparisonGoal, ValueGoal
-from revar.evaluation.policies import check_policies
 from revar.evaluation.result import EvaluationResult
 from revar.evaluation.run import Progress
+from revar.evaluation.target_policies import check_policies
 from revar.model.trajectory import Dataset
 from revar.model.validation import check_episodes
 from revar.strategies.strategy import Strategy
@@ -64,7 +64,6 @@ def evaluate(
     result = collect(
         env,
         {"": policy},
-        budget,
         ValueGoal(confidence, half_width, budget),
         CollectionSettings(
             strategy=strategy,
@@ -136,5 +135,5 @@ def compare(
     chosen = check_policies(policies)
     budget = check_episodes(episodes)
     goal = ComparisonGoal.of(tuple(chosen), question, confidence, decide, indifference, budget)
-    result = collect(env, chosen, budget, goal, CollectionSettings(**collecting))
+    result = collect(env, chosen, goal, CollectionSettings(**collecting))
     return cast(ComparisonResult, result)

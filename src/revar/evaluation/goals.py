@@ -40,10 +40,15 @@ class Goal(Protocol):
         """Of intervals."""
 
     @property
-    def reached(self) -> str:
-        """Why it stops when the goal is reached."""
+    def budget(self) -> int:
+        """The most episodes that it may take."""
 
-    def times(self, episodes: int) -> list[int]:
+    @property
+    def stopped_as(self) -> str:
+        """What a result that stops here is called."""
+
+    @property
+    def times(self) -> list[int]:
         """The numbers of episodes after which it is looked whether that is enough."""
 
     def is_reached(self, estimate: JointEstimate) -> bool:
@@ -62,7 +67,7 @@ class ValueGoal:
     budget: int
     names: ClassVar[tuple[str, ...]] = ("",)
     question: ClassVar[str] = "values"
-    reached: ClassVar[str] = "half-width"
+    stopped_as: ClassVar[str] = "half-width"
 
     def __post_init__(self) -> None:
         if self.half_width is not None:
@@ -77,12 +82,13 @@ class ValueGoal:
     @property
     def quantile(self) -> float:
         """Of the interval; it allows for every checkpoint that could be the last."""
-        times = None if self.half_width is None else self.times(self.budget)
+        times = None if self.half_width is None else self.times
         return quantile(self.confidence, times)
 
-    def times(self, episodes: int) -> list[int]:
+    @property
+    def times(self) -> list[int]:
         """Checkpoints that grow by a factor of 2."""
-        return checkpoint_times(episodes)
+        return checkpoint_times(self.budget)
 
     def is_reached(self, estimate: JointEstimate) -> bool:
         """Whether the interval is narrow, and rests on data."""
@@ -106,15 +112,15 @@ class ValueGoal:
 
 @dataclass(frozen=True)
 class ComparisonGoal:
-    """The values of several policies; with `decide`, until it is known which of them is best."""
+    """The values of several policies; when `deciding`, until it is known which of them is best."""
 
     names: tuple[str, ...]
     question: str
     confidence: float
-    decide: bool
+    deciding: bool
     indifference: float | None
     budget: int
-    reached: ClassVar[str] = "decided"
+    stopped_as: ClassVar[str] = "decided"
 
     @classmethod
     def of(
@@ -147,18 +153,19 @@ class ComparisonGoal:
         """What is asked of the values."""
         return combinations_of(self.question, len(self.names))
 
-    def times(self, episodes: int) -> list[int]:
+    @property
+    def times(self) -> list[int]:
         """Checkpoints that come often, because each may decide."""
-        return checkpoint_times(episodes, DECIDING_GROWTH)
+        return checkpoint_times(self.budget, DECIDING_GROWTH)
 
     def rank(self, estimate: JointEstimate) -> Ranking:
         """Who leads, with intervals that allow for all looks and for all differences."""
-        looks = self.times(self.budget) if self.decide else None
+        looks = self.times if self.deciding else None
         return Ranking.of(self.names, estimate, partial(quantile, times=looks))
 
     def is_reached(self, estimate: JointEstimate) -> bool:
         """Whether the best is known, or that there is no difference worth speaking of."""
-        if not self.decide:
+        if not self.deciding:
             return False
         ranking = self.rank(estimate)
         if any(

@@ -1,113 +1,19 @@
 """Target policies in the forms that users have them in: tables, functions, trained models."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from revar.environments.observations import Bins, StateEncoding, make_encoding
-from revar.environments.opening import action_count, first_line, import_object
+from revar.environments.opening import first_line, import_object
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.validation import as_floats, check_count, check_share
 
 # From an observation to the probability of every action.
 ObservationPolicy = Callable[[Any], Any]
-
-
-class TargetPolicy:
-    """The target policy by state: called once for each state, and remembered."""
-
-    def __init__(self, policy: Any, observations: StateEncoding, actions: int) -> None:
-        self.first_label = observations.first
-        self._ask = _make_ask(policy, observations, actions)
-        self._rows: dict[Hashable, FloatArray] = {}
-
-    def __call__(self, state: Any) -> FloatArray:
-        """The probabilities in a state, [A]; they are checked where they enter a collection."""
-        row = self._rows.get(state)
-        if row is None:
-            answer = self._ask(state)
-            try:
-                row = np.array(answer)  # a copy: some functions return the same array each time
-            except ValueError:  # lists of different lengths
-                raise InputError(
-                    f"the target policy in state {state!r} gives {answer!r}, which is no row of "
-                    f"probabilities"
-                ) from None
-            self._rows[state] = row
-        return row
-
-
-class TargetPolicies:
-    """Several target policies by state: one object for each state, with a row for each policy."""
-
-    def __init__(
-        self,
-        policies: Mapping[str, Callable[[Any], Any]],
-        first_label: tuple[int, ...] | None = None,
-    ) -> None:
-        self.first_label = first_label
-        self._policies = dict(policies)
-        self._rows: dict[Hashable, tuple[Any, ...]] = {}
-
-    def __call__(self, state: Any) -> tuple[Any, ...]:
-        """The probabilities in a state, J rows [A]; checked where they enter a collection."""
-        rows = self._rows.get(state)
-        if rows is None:
-            answers = []
-            for name, policy in self._policies.items():
-                with name_policy(name):
-                    answers.append(policy(state))
-            rows = self._rows[state] = tuple(answers)
-        return rows
-
-
-def target_policy_of(
-    env: Any, policies: Mapping[str, Any], bins: Bins | None
-) -> TargetPolicy | TargetPolicies:
-    """The target policies by the states of an environment, or of several side by side.
-
-    A single one needs no name.
-    """
-    space = getattr(env, "single_observation_space", None) or env.observation_space
-    encoding, actions = make_encoding(space, bins), action_count(env)
-    if len(policies) == 1:
-        return TargetPolicy(next(iter(policies.values())), encoding, actions)
-    targets = {}
-    for name, policy in policies.items():
-        with name_policy(name):
-            targets[name] = TargetPolicy(policy, encoding, actions)
-    return TargetPolicies(targets, encoding.first)
-
-
-@contextmanager
-def name_policy(name: str) -> Iterator[None]:
-    """Let what goes wrong name the policy, where it has a name."""
-    try:
-        yield
-    except InputError as error:
-        if not name:
-            raise
-        raise InputError(f"policy {name!r}: {error}") from error
-
-
-def check_policies(policies: Any) -> dict[str, Any]:
-    """Policies by name: at least two, each with a name that can be printed in a table."""
-    if not isinstance(policies, Mapping):
-        raise InputError(
-            f"policies are a {type(policies).__name__}; they must be a mapping from names to "
-            f"policies, such as {{'old': old, 'new': new}}"
-        )
-    if len(policies) < 2:
-        raise InputError(f"there must be at least two policies to compare; got {list(policies)}")
-    for name in policies:
-        if not isinstance(name, str) or not name.strip() or not name.isprintable():
-            raise InputError(f"policy name {name!r} must be a string of printable characters")
-    return dict(policies)
 
 
 def ask_policy(policy: Any, observation: Any) -> Any:
@@ -285,25 +191,3 @@ def resolve_policy(policy: Any, actions: int) -> Any:
     if callable(getattr(policy, "predict", None)):
         policy = policy_from_predictor(policy, actions)
     return policy.table if isinstance(policy, SoftTable) else policy
-
-
-def _make_ask(policy: Any, observations: StateEncoding, actions: int) -> Callable[[Any], Any]:
-    policy = resolve_policy(policy, actions)
-    if callable(policy):
-        return _function(policy, observations)
-    try:
-        table = np.asarray(policy, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"policy is a {type(policy).__name__}: {error}") from None
-    wanted = (*observations.shape, actions)
-    if table.shape != wanted:
-        raise InputError(f"policy has shape {table.shape}; for these observations it is {wanted}")
-    return lambda state: table[observations.place(state)]
-
-
-def _function(policy: ObservationPolicy, observations: StateEncoding) -> Callable[[Any], Any]:
-    def ask(state: Any) -> Any:
-        observations.place(state)  # refuses what was observed in another environment
-        return ask_policy(policy, observations.observation(state))
-
-    return ask

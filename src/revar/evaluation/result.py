@@ -1,4 +1,4 @@
-"""EvaluationResult: a policy's value, its interval, and the data it rests on."""
+"""What results rest on; EvaluationResult: a policy's value and its interval."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -15,8 +15,8 @@ from revar.errors import InputError
 from revar.estimators.estimator import JointEstimate
 from revar.evaluation.goals import Goal, JointCheckpoint
 from revar.evaluation.players import EpisodeError, Interrupt, Player, Stopped, VectorPlayer
-from revar.evaluation.policies import TargetPolicies, TargetPolicy
 from revar.evaluation.result import CollectedResult
+from revar.evaluation.target_policies import TargetPolicies, TargetPolicy
 from revar.evaluation.workers.pool import PoolPlayer
 from revar.model.trajectory import Dataset
 
@@ -82,7 +82,7 @@ class Evaluation:
         self.stored_generators = earlier.generators
 
     def run(self, report: Progress | None) -> CollectedResult:
-        """Play until the budget is spent, the interval is narrow, or something happens."""
+        """Play until the goal is reached, the budget is spent, or something happens."""
         stopped = "budget"
         trouble: InputError | None = None
         position = self._position()
@@ -99,7 +99,7 @@ class Evaluation:
                 if report is not None:
                     report(self.collection.finished, budget)
             if self.collection.finished < budget:
-                stopped = self.goal.reached
+                stopped = self.goal.stopped_as
         except (Stopped, KeyboardInterrupt):
             stopped = "interrupted"
         except InputError as error:

@@ -13,16 +13,14 @@ from revar.environments.opening import open_environment
 from revar.errors import InputError
 from revar.evaluation.comparison import ComparisonResult
 from revar.evaluation.goals import ComparisonGoal, ValueGoal
-from revar.evaluation.policies import (
-    SoftTable,
+from revar.evaluation.policies import SoftTable, load_policy, uniform_policy
+from revar.evaluation.result import EvaluationResult
+from revar.evaluation.target_policies import (
     TargetPolicies,
     check_policies,
-    load_policy,
     name_policy,
     target_policy_of,
-    uniform_policy,
 )
-from revar.evaluation.result import EvaluationResult
 from revar.model.trajectory import Dataset
 from revar.model.validation import as_floats
 

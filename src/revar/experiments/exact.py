@@ -1,6 +1,6 @@
 """Exact values of a problem: the policy's value, and the errors that theory predicts."""
 
-from math import isfinite, sqrt
+from math import isfinite
 
 import msgspec
 import numpy as np
@@ -8,7 +8,12 @@ import numpy as np
 from revar.experiments.experiment import Choice, build_problem
 from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
-from revar.theory.costs import estimation_variance, one_step_costs, variance_of_visits
+from revar.theory.costs import (
+    best_split_variance,
+    estimation_variance,
+    one_step_costs,
+    variance_of_visits,
+)
 from revar.theory.flow import optimal_flow
 from revar.theory.proportions import sampling_proportions
 from revar.theory.values import occupancy, policy_value, return_variance
@@ -62,7 +67,7 @@ class ExactValues(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     def best_split(self, strategy: str) -> float | None:
         """The same apart, if the policies' shares of the episodes are the best ones."""
         errors = self._alone(strategy)
-        return None if errors is None else sum(sqrt(error) for error in errors) ** 2
+        return None if errors is None else best_split_variance(np.array(errors))
 
     def _alone(self, strategy: str) -> list[float] | None:
         errors = [each.limit if strategy in FLOWS else each.on_policy for each in self.alone]

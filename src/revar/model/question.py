@@ -20,7 +20,7 @@ class Combinations:
 
     What collection minimises is the sum of the variances of the combinations, times `weights`.
     With `best` it is the largest (standard error / gap)^2 of the leader's differences to the
-    others instead; all values are reported.
+    others instead (where gaps are estimated, the sum of its cubes); all values are reported.
     """
 
     coefficients: FloatArray  # [Q, J]
@@ -82,7 +82,7 @@ def combined_variances(coefficients: FloatArray, covariance: FloatArray) -> Floa
 
 
 def combinations_of(kind: str, policies: int) -> Combinations:
-    """The combinations of one of `KINDS`: the best of two is a matter of their difference."""
+    """The combinations of one of `KINDS`."""
     if kind not in KINDS:
         raise InputError(f"question is {kind!r}; it must be one of {', '.join(KINDS)}")
     if kind == "difference":

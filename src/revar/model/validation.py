@@ -14,6 +14,7 @@ from revar.model.arrays import FloatArray
 SUM_TOLERANCE = 1e-6
 # Statistics keep fourth powers of rewards, which must stay within floating point.
 LARGEST_REWARD = 1e75
+LONGEST_NAME = 60  # of a policy
 
 
 def pair_name(pair: int, actions: int) -> str:
@@ -44,6 +45,17 @@ def check_reward(number: float, name: str) -> float:
         rule = limit if isfinite(number) else "it must be finite"
         raise InputError(f"{name} {number}; {rule}")
     return number
+
+
+def check_policy_name(name: Any) -> str:
+    """A name that can be shown in a table."""
+    good = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME
+    if not good or not name.isprintable() or name != name.strip():
+        raise InputError(
+            f"the name of a policy is {name!r}; it must be 1 to {LONGEST_NAME} characters that can "
+            f"be seen, without blanks at its ends"
+        )
+    return str(name)
 
 
 def check_confidence(confidence: Any, name: str = "confidence") -> float:

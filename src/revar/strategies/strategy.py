@@ -30,10 +30,11 @@ class Plan:
     """Which action to take in each state until the plan is made anew.
 
     `lasts` is the number of episodes the plan holds for: None for good, 0 for a single step. A plan
-    that `alternates` has a table of scores for each kind of episode, taken in turn.
+    that `alternates` has a table of scores for each kind of episode, taken in turn; any other has
+    one table, or one for each step.
     """
 
-    scores: FloatArray  # [1 or L, S, A] not negative; probabilities where they are sampled
+    scores: FloatArray  # [table, S, A] not negative; probabilities where they are sampled
     selection: Selection
     lasts: int | None = None
     visits_first: int = 1  # tracked actions with fewer visits than this go first
@@ -65,10 +66,7 @@ class Plan:
 
     @property
     def by_step(self) -> bool:
-        """Whether every step has its own table of scores; else episode k reads table k mod tables.
-
-        (A plan that does not alternate has a single table then.)
-        """
+        """Whether step t reads table t; otherwise episode k reads table k mod tables."""
         return len(self.scores) > 1 and not self.alternates
 
 

@@ -16,7 +16,8 @@ from revar.model.mdp import TabularMDP
 from revar.model.question import Question
 from revar.model.structure import reachable_layers
 from revar.model.task import check_question
-from revar.theory.recursions import backward_values, influence, pair_costs
+from revar.theory.influence import influence, pair_costs
+from revar.theory.recursions import backward_values
 from revar.theory.values import occupancy, policy_value
 
 # What is this much smaller than the terms it is the difference of is what rounding left of zero.
@@ -65,6 +66,15 @@ def variance_of_visits(costs: FloatArray, visits: FloatArray) -> float:
     if np.any(visits[counts] == 0):
         return float("inf")
     return float(np.sum(costs[counts] / visits[counts]))
+
+
+def best_split_variance(variances: FloatArray) -> float:
+    """K times the variance of a difference from K episodes, each value from its policy's own.
+
+    `variances` are those of the values from one episode. The policies' shares of the episodes are
+    the best ones, in proportion to the standard deviations.
+    """
+    return float(np.sqrt(variances).sum() ** 2)
 
 
 def weighted_sum(weights: FloatArray, costs: FloatArray) -> FloatArray:

@@ -39,7 +39,7 @@ class PolicyView:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparisonView:
     """Values, the leader's differences to the others, and who leads."""
 
     leader: str
@@ -57,9 +57,9 @@ def closest(ranking: Ranking) -> str:
     return min(differences, key=lambda name: _distance(differences[name]))
 
 
-def compare(
+def view_comparison(
     ranking: Ranking, history: Sequence[HistoryPoint], axis: Axis, began: float
-) -> Comparison:
+) -> ComparisonView:
     """What the page shows of a ranking and its history."""
     differences, chances = ranking.differences, ranking.chances_of_best
     verdict = ranking.verdict()
@@ -85,7 +85,7 @@ def compare(
         return PolicyView(name, value, difference, chances[name], color, whisker, beaten)
 
     tracks = {name: _differences(ranking, history, name) for name in lines}
-    return Comparison(
+    return ComparisonView(
         leader=verdict.leader,
         verdict=str(verdict),
         decided=verdict.decided,

@@ -17,6 +17,7 @@ from revar.estimators.alternatives import (
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.question import Difference
 from revar.model.task import Task
+from revar.theory.costs import best_split_variance
 
 MOST_STATES = 12  # shown, the most visited first
 MOST_PAIRS = 8  # shown, the most uncertain first
@@ -96,8 +97,8 @@ def _in_doubt(state: CampaignState) -> tuple[Task, float, float, str]:
     ranking = ranking_of(collection)
     rival = closest(ranking)
     ends = [ranking.leader, ranking.names.index(rival)]
-    deviations = np.sqrt(on_policy_variances(task, statistics)[ends])
-    on_policy = float(deviations.sum()) / sqrt(statistics.episodes)
+    variance = best_split_variance(on_policy_variances(task, statistics)[ends])
+    on_policy = sqrt(variance / statistics.episodes)
     error = ranking.differences[rival].standard_error
     if state.definition.question == "values":
         return task, on_policy, error, "all values"

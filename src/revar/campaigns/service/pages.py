@@ -16,7 +16,7 @@ from revar.campaigns.definition import LEASE, check_name
 from revar.campaigns.rules import UnknownCampaignError
 from revar.campaigns.service.access import SESSION, SESSION_SECONDS
 from revar.campaigns.service.chart import REACH, Axis, EstimateChart, estimate_chart
-from revar.campaigns.service.comparison import Comparison, closest, compare
+from revar.campaigns.service.comparison import ComparisonView, closest, view_comparison
 from revar.campaigns.service.insight import Insight, insight_of
 from revar.campaigns.state import CampaignState, HistoryPoint, history_point
 from revar.campaigns.status import Status, status_of
@@ -38,7 +38,7 @@ class CampaignView:
     status: Status
     axis: Axis
     chart: EstimateChart | None
-    comparison: Comparison | None  # of several target policies
+    comparison: ComparisonView | None  # of several target policies
     insight: Insight | None
     average_steps_per_second: float
 
@@ -62,7 +62,7 @@ def view_of(campaign: Campaign, axis: Axis = Axis.EPISODES) -> CampaignView:
         history, began = _history(state, now, axis), status.first_event or now
         comparison = None
         if status.ranking is not None:
-            comparison = compare(status.ranking, history, axis, began)
+            comparison = view_comparison(status.ranking, history, axis, began)
             chart = comparison.chart
         else:
             chart = estimate_chart(history, axis, began)

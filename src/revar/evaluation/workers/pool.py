@@ -22,7 +22,7 @@ from revar.collection.batches import (
 from revar.environments.opening import is_environment
 from revar.errors import InputError, require_extra
 from revar.evaluation.players import EpisodeError, Interrupt, Stopped
-from revar.evaluation.policies import TargetPolicies, TargetPolicy
+from revar.evaluation.target_policies import TargetPolicies, TargetPolicy
 from revar.evaluation.workers.worker import Worker, WorkerSetup
 from revar.model.trajectory import Dataset
 from revar.model.validation import check_count

@@ -11,7 +11,7 @@ from revar.environments.observations import Bins, make_encoding
 from revar.environments.opening import action_count, open_environment
 from revar.errors import InputError
 from revar.evaluation.players import Interrupt, Player
-from revar.evaluation.policies import target_policy_of
+from revar.evaluation.target_policies import target_policy_of
 from revar.model.question import Combinations
 from revar.strategies.strategy import Strategy
 

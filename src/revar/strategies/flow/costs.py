@@ -11,7 +11,8 @@ from revar.model.moments import reward_noise
 from revar.strategies.compiled_rule import TaskArrays
 from revar.strategies.estimated_model import filled_variance, pooled_noise
 from revar.strategies.flow.tuning import Tuning
-from revar.theory.recursions import backward_values, influence
+from revar.theory.influence import influence
+from revar.theory.recursions import backward_values
 
 
 class Influence(NamedTuple):

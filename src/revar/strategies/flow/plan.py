@@ -45,7 +45,7 @@ def plan_flow(
     transitions, prior = statistics.outcomes, 0.0
     if not known_transitions:
         transitions, prior = credible_transitions(statistics.outcomes, statistics.visits, policy)
-    for i in range(BALANCING if task.best else 1):
+    for i in range(BALANCING if task.best and weights.size > 1 else 1):
         if i > 0:
             for q in range(weights.size):
                 ratio = objective_of(
