@@ -78,6 +78,7 @@ def main() -> None:
     console = Console()
     path = RESULTS / "deciding_study.json"
     stored = json.loads(path.read_text()) if path.exists() and not options.anew else {}
+    machine = facts() if options.way or not stored else stored["machine"]
     accuracies = [Accuracy(**row) for row in stored.get("differences", [])]
     kept = [Decision(**row) for row in stored.get("decisions", [])]
     if options.way == FLOW or {each.runs for each in accuracies} != {options.difference_runs}:
@@ -91,13 +92,13 @@ def main() -> None:
             with console.status(f"{contest.name}, {way}"):
                 decisions += found or [measure_deciding(contest, way, options.runs)]
             content = {
-                "machine": facts(),
+                "machine": machine,
                 "decisions": [asdict(each) for each in decisions],
                 "differences": [asdict(each) for each in accuracies],
             }
             path.write_text(json.dumps(content, indent=1) + "\n")
     surcharges = {contest.name: mean_return_surcharge(contest) for contest in contests()}
-    table = markdown(decisions, accuracies, surcharges)
+    table = markdown(decisions, accuracies, surcharges, machine)
     console.print(table, soft_wrap=True)
     (RESULTS / "deciding_study.md").write_text(table)
 
@@ -245,6 +246,7 @@ def markdown(
     decisions: list[Decision],
     accuracies: list[Accuracy],
     surcharges: dict[str, float],
+    machine: dict[str, str],
 ) -> str:
     """The page of results."""
     runs = decisions[0].runs
@@ -252,7 +254,8 @@ def markdown(
     lines = [
         "# Which policy is best, and after how many episodes",
         "",
-        f"Written by `python -m benchmarks.deciding_study` in {spent / 60:.0f} minutes. {runs:,} "
+        f"Written by `python -m benchmarks.deciding_study` in {spent / 60:.0f} minutes, on a "
+        f"machine of {machine['cores']} cores under a load of {machine['load before']}. {runs:,} "
         f"runs a row. The rule looks at the data after {FIRST_LOOK} episodes and whenever they "
         f"have grown by a factor {GROWTH}; the best is decided when the intervals of the leader's "
         f"differences to all others exclude zero. Their quantile allows for all looks up to the "
