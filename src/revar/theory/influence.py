@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from revar.compilation import compiled, compiled_in_place
+from revar.compilation import compiled, inlined
 from revar.model.arrays import FloatArray, Layers, Outcomes
 
 
@@ -66,14 +66,22 @@ def pair_costs(
     for s in range(weight.shape[0]):
         for a in range(weight.shape[1]):
             cost = pair_covariance(
-                *(outcomes, weight, gain, weight, gain, reward_variance),
-                *(outcome_reward_mean, known_transitions, s, a),
+                outcomes,
+                weight,
+                gain,
+                weight,
+                gain,
+                reward_variance,
+                outcome_reward_mean,
+                known_transitions,
+                s,
+                a,
             )
             costs[s, a] = max(0.0, cost)
     return costs
 
 
-@compiled_in_place
+@inlined
 def pair_covariance(
     outcomes: Outcomes,
     weight: FloatArray,
