@@ -10,7 +10,7 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 TELLING = {
     "blackjack": "stick from 16",
     "cart_pole": "standard errors",
-    "compare_policies": "from 16 is the best",
+    "compare_policies": "are the best",
     "custom_environment": "on-policy would need",
     "frozen_lake": "the exact value is",
     "taxi": "for a 95% interval",

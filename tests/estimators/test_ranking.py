@@ -45,7 +45,7 @@ def test_verdicts() -> None:
     assert verdict.equal == ("twin",)
     assert verdict.decided
     assert str(verdict) == (
-        "new is the best, and twin differs from it by no more than 0.06 (95% confidence)"
+        "new and twin are the best: no difference to new larger than 0.06 (95% confidence)"
     )
     assert str(ranking([1.0, 3.0], [0.1, 0.1]).verdict()) == "new is the best (95% confidence)"
     tie = ranking([1.0, 1.0], [0.01, 0.01]).verdict(0.1)

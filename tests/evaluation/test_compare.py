@@ -12,7 +12,7 @@ from revar import ComparisonResult, compare, evaluate_data, find_problem, policy
 from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.evaluation.checkpoints import checkpoint_times, quantile
-from revar.evaluation.goals import LEAST_WITHOUT_NOISE, ComparisonGoal
+from revar.evaluation.goals import ComparisonGoal
 from tests.environments.custom import Corridor
 from tests.evaluation.test_trouble import Signalling
 
@@ -197,9 +197,8 @@ def test_a_tie_is_a_result() -> None:
         Corridor(), policies, episodes=20_000, horizon=12, seed=1, decide=0.9, indifference=0.05
     )
     assert result.stopped == "decided"
-    assert result.episodes >= LEAST_WITHOUT_NOISE  # their difference never varies
     assert str(result.verdict) == (
-        "one is the best, and two differs from it by no more than 0.05 (90% confidence)"
+        "one and two are the best: no difference to one larger than 0.05 (90% confidence)"
     )
     arms = revar.TabularMDP(np.zeros((1, 2, 1)), [[1.0, 1.0]], [[1.0, 0.5]], [1.0], 1)
     alike = compare(
@@ -211,6 +210,28 @@ def test_a_tie_is_a_result() -> None:
     )
     assert alike.stopped == "decided"
     assert str(alike.verdict) == "no difference larger than 0.1 (95% confidence)"
+
+
+def test_a_tie_of_all_names_no_best() -> None:
+    policies = dict.fromkeys(("a", "b", "c"), constant(HALF))
+    result = compare(Corridor(), policies, episodes=200, horizon=12, seed=1, indifference=0.01)
+    assert str(result.verdict) == "no difference to a larger than 0.01 (95% confidence)"
+
+
+def test_policies_that_do_nearly_the_same_are_not_told_apart_by_rounding() -> None:
+    policies = {"a": constant(HALF), "b": constant([0.5 + 1e-13, 0.5 - 1e-13])}
+    result = compare(Corridor(), policies, episodes=300, horizon=12, seed=1, decide=0.95)
+    assert not result.decided
+    low, high = result.difference("a", "b").interval
+    assert low < 0.0 < high
+
+
+def test_nothing_is_decided_where_nothing_varied() -> None:
+    arms = revar.TabularMDP(np.zeros((1, 2, 1)), [[1.0, 0.9]], [[0.0, 0.0]], [1.0], 1)
+    policies = {"one": np.array([[1.0, 0.0]]), "two": np.array([[0.0, 1.0]])}
+    few = compare(arms, policies, episodes=10, seed=1)
+    assert not few.decided
+    assert compare(arms, policies, episodes=2000, seed=1, decide=0.95).decided
 
 
 def test_nothing_is_decided_about_what_was_not_seen() -> None:
@@ -262,6 +283,8 @@ def test_the_forest_plot_is_drawn(result: ComparisonResult, tmp_path: Path) -> N
         ({"question": "difference"}, "a difference is between two policies; there are 3"),
         ({"decide": 1.0}, "decide is 1.0; it must lie between 0 and 1"),
         ({"decide": 0.9, "confidence": 0.95}, "decide is 0.9 and confidence 0.95"),
+        ({"indifference": np.inf}, "indifference is inf; it must be positive"),
+        ({"policies": {"a": constant(HALF), "b": None}}, "policy 'b': no policy is given"),
         ({"indifference": -0.1}, "indifference is -0.1; it must be positive"),
         ({"episodes": 0}, "episodes is 0; it must be a whole number of at least 1"),
         ({"strategy": "flow-oracle"}, "needs the true model"),
@@ -271,6 +294,16 @@ def test_bad_input_gets_one_sentence(changes: dict[str, Any], message: str) -> N
     options: dict[str, Any] = {"policies": CORRIDOR, "episodes": 10, "horizon": 12, **changes}
     with pytest.raises(InputError, match=message):
         compare(Corridor(), options.pop("policies"), **options)
+
+
+def test_unknown_settings_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"compare\(\) got an unexpected keyword argument 'half'"):
+        compare(Corridor(), CORRIDOR, episodes=10, half=1)  # type: ignore[call-arg]
+
+
+def test_names_that_look_like_formulas_are_drawn(tmp_path: Path) -> None:
+    policies = {r"$\frac$": constant(HALF), "slow": constant(SLOW)}
+    compare(Corridor(), policies, episodes=60, horizon=12, seed=1).plot(tmp_path / "forest.png")
 
 
 def test_unknown_names_are_refused(result: ComparisonResult) -> None:

@@ -153,8 +153,8 @@ def _add_legend(figure: Figure, axes: Axes) -> None:
 def _draw_lines(axes: Axes, panel: Panel) -> None:
     axes.set_xscale(panel.x_scale)
     axes.set_yscale(panel.y_scale)
-    axes.set_xlabel(panel.x_label)
-    axes.set_ylabel(panel.y_label)
+    axes.set_xlabel(panel.x_label, **PLAIN)
+    axes.set_ylabel(panel.y_label, **PLAIN)
     for line in panel.lines:
         if panel.categories:
             _draw_dots(axes, line)

@@ -9,6 +9,8 @@ from revar.model.arrays import FloatArray
 
 # Nothing is decided while a larger share of a policy's episodes rests on no data.
 MOST_UNVISITED = 0.01
+# Nor before so many episodes where nothing varied: what never did may be rare.
+LEAST_WITHOUT_NOISE = 1000
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,13 @@ class Verdict:
         level = f"({100 * self.confidence:.4g}% confidence)"
         if not self.equal:
             return f"{self.leader} is the best {level}"
+        tie = f"no difference larger than {self.indifference:g}"
         if not self.beaten and len(self.equal) == 1:
-            return f"no difference larger than {self.indifference:g} {level}"
-        differ = "differs" if len(self.equal) == 1 else "differ"
-        return (
-            f"{self.leader} is the best, and {_listed(self.equal)} {differ} from it by no more "
-            f"than {self.indifference:g} {level}"
-        )
+            return f"{tie} {level}"
+        tie = f"no difference to {self.leader} larger than {self.indifference:g}"
+        if not self.beaten:
+            return f"{tie} {level}"
+        return f"{_listed((self.leader, *self.equal))} are the best: {tie} {level}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,12 +156,17 @@ class Ranking:
 def _judge(difference: Estimate, indifference: float | None) -> str:
     """What an interval of the leader's difference to another says of that other."""
     low, high = difference.interval
-    if difference.unvisited_probability > MOST_UNVISITED:
+    if difference.unvisited_probability > MOST_UNVISITED or shows_nothing(difference):
         return "undecided"
     if low > 0.0:
         return "beaten"
     within = indifference is not None and -indifference <= low and high <= indifference
     return "equal" if within else "undecided"
+
+
+def shows_nothing(estimate: Estimate) -> bool:
+    """Whether nothing has varied yet, in too few episodes to conclude that nothing can."""
+    return estimate.standard_error == 0.0 and estimate.episodes < LEAST_WITHOUT_NOISE
 
 
 def chance_text(share: float) -> str:

@@ -21,7 +21,12 @@ from revar.evaluation.goals import Goal
 from revar.evaluation.players import Interrupt, Player, VectorPlayer, catch_interrupts
 from revar.evaluation.result import CollectedResult
 from revar.evaluation.run import Evaluation, Progress
-from revar.evaluation.target_policies import TargetPolicies, TargetPolicy, target_policy_of
+from revar.evaluation.target_policies import (
+    TargetPolicies,
+    TargetPolicy,
+    name_policy,
+    target_policy_of,
+)
 from revar.evaluation.workers.pool import PoolPlayer, PoolSettings, choose_pool
 from revar.evaluation.workers.worker import WorkerSetup
 from revar.model.trajectory import Dataset
@@ -91,10 +96,10 @@ def collect(
             names=goal.names,
             combinations=goal.combinations,
         )
-        policies = {
-            name: built_in_policy(env, options) if policy is None else policy
-            for name, policy in policies.items()
-        }
+        for name, policy in policies.items():
+            if policy is None:
+                with name_policy(name):
+                    policies = {**policies, name: built_in_policy(env, options)}
         target = target_policy_of(opened, policies, settings.bins)
         collection.first_label = target.first_label
         with catch_interrupts() as interrupt:

@@ -132,6 +132,8 @@ def compare(
     environments, env_options, workers, engine, batch, address, prior, save, resume. So are Ctrl-C
     and errors.
     """
+    for name in collecting.keys() - Collecting.__annotations__.keys():
+        raise TypeError(f"compare() got an unexpected keyword argument {name!r}")
     chosen = check_policies(policies)
     budget = check_episodes(episodes)
     goal = ComparisonGoal.of(tuple(chosen), question, confidence, decide, indifference, budget)

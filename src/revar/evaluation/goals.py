@@ -6,15 +6,12 @@ from typing import Any, ClassVar, Protocol
 
 from revar.errors import InputError
 from revar.estimators.estimator import JointEstimate
-from revar.estimators.ranking import MOST_UNVISITED, Ranking
+from revar.estimators.ranking import MOST_UNVISITED, Ranking, shows_nothing
 from revar.evaluation.checkpoints import DECIDING_GROWTH, checkpoint_times, quantile
 from revar.evaluation.comparison import ComparisonResult
 from revar.evaluation.result import Checkpoint, CollectedResult, EvaluationResult
 from revar.model.question import Combinations, combinations_of
 from revar.model.validation import check_confidence, check_half_width
-
-# An interval of width zero ends nothing before so many episodes: what never varied may be rare.
-LEAST_WITHOUT_NOISE = 1000
 
 # Estimates of all policies after so many episodes.
 JointCheckpoint = tuple[int, JointEstimate]
@@ -93,7 +90,7 @@ class ValueGoal:
     def is_reached(self, estimate: JointEstimate) -> bool:
         """Whether the interval is narrow, and rests on data."""
         value = estimate.value_of(0)
-        if self.half_width is None or _shows_nothing(value.standard_error, value.episodes):
+        if self.half_width is None or shows_nothing(value):
             return False
         narrow = self.quantile * value.standard_error <= self.half_width
         return narrow and value.unvisited_probability <= MOST_UNVISITED
@@ -165,15 +162,7 @@ class ComparisonGoal:
 
     def is_reached(self, estimate: JointEstimate) -> bool:
         """Whether the best is known, or that there is no difference worth speaking of."""
-        if not self.deciding:
-            return False
-        ranking = self.rank(estimate)
-        if any(
-            _shows_nothing(difference.standard_error, difference.episodes)
-            for difference in ranking.differences.values()
-        ):
-            return False
-        return ranking.verdict(self.indifference).decided
+        return self.deciding and self.rank(estimate).verdict(self.indifference).decided
 
     def result(self, points: list[JointCheckpoint], **collected: Any) -> ComparisonResult:
         """The ranking."""
@@ -184,7 +173,3 @@ class ComparisonGoal:
             checkpoints=tuple(points),
             **collected,
         )
-
-
-def _shows_nothing(standard_error: float, episodes: int) -> bool:
-    return standard_error == 0.0 and episodes < LEAST_WITHOUT_NOISE

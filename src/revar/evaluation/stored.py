@@ -1,6 +1,7 @@
 """A policy's value from stored episodes alone; one dataset serves any number of policies."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
@@ -13,7 +14,7 @@ from revar.environments.opening import open_environment
 from revar.errors import InputError
 from revar.evaluation.comparison import ComparisonResult
 from revar.evaluation.goals import ComparisonGoal, ValueGoal
-from revar.evaluation.policies import SoftTable, load_policy, uniform_policy
+from revar.evaluation.policies import SoftTable, ask_policy, load_policy, uniform_policy
 from revar.evaluation.result import EvaluationResult
 from revar.evaluation.target_policies import (
     TargetPolicies,
@@ -153,7 +154,7 @@ def target_by_label(policy: Any, data: Dataset) -> Any:
     if isinstance(policy, SoftTable):
         policy = policy.table
     if callable(policy):
-        return policy
+        return partial(ask_policy, policy)
     table = as_floats(policy, "policy")
 
     def look_up(label: Any) -> Any:

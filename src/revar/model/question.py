@@ -10,6 +10,9 @@ from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.validation import as_floats
 
+# The share of a sum's terms below which nothing is known of the sum.
+ROUNDING = 1e-12
+LARGEST_WEIGHT = 1e100  # and one over it is the smallest: squares must stay within floating point
 # What may be asked of several policies that have names.
 KINDS = ("best", "values", "difference")
 
@@ -26,6 +29,7 @@ class Combinations:
     coefficients: FloatArray  # [Q, J]
     weights: FloatArray  # [Q]
     best: bool = False
+    several: bool = False  # answers have an axis for combinations, even if there is one
 
     def __post_init__(self) -> None:
         rows = np.atleast_2d(as_floats(self.coefficients, "coefficients of a question"))
@@ -44,6 +48,12 @@ class Combinations:
                 f"weights of a question are {weights.tolist()}; they must be finite, not negative, "
                 f"and not all zero"
             )
+        counts = weights[weights > 0]
+        if counts.max() > LARGEST_WEIGHT or counts.min() < 1.0 / LARGEST_WEIGHT:
+            raise InputError(
+                f"weights of a question are {weights.tolist()}; those that count must lie between "
+                f"{1.0 / LARGEST_WEIGHT:g} and {LARGEST_WEIGHT:g}"
+            )
         object.__setattr__(self, "coefficients", np.ascontiguousarray(rows))
         object.__setattr__(self, "weights", np.ascontiguousarray(weights))
 
@@ -55,7 +65,7 @@ class Combinations:
     @property
     def single(self) -> bool:
         """Whether one number is asked for."""
-        return len(self.coefficients) == 1
+        return len(self.coefficients) == 1 and not self.several
 
     def answer(self, values: FloatArray) -> FloatArray:
         """The combinations of values [..., J]: [...] if one number is asked for, else [..., Q]."""
@@ -71,11 +81,15 @@ class Combinations:
 def combined_variances(coefficients: FloatArray, covariance: FloatArray) -> FloatArray:
     """The variances [..., Q] of combinations [Q, J], from covariances [..., J, J] of the values.
 
-    Infinite where the data cannot tell one of the values that count.
+    Infinite where the data cannot tell one of the values that count. Never below what rounding
+    leaves of the terms: of policies that do nearly the same it leaves nothing else.
     """
     unknown = np.isinf(covariance)
     known = np.where(unknown, 0.0, covariance)
-    variances = np.einsum("qj,...jk,qk->...q", coefficients, known, coefficients).clip(min=0.0)
+    variances = np.einsum("qj,...jk,qk->...q", coefficients, known, coefficients)
+    sizes = np.abs(coefficients)
+    terms = np.einsum("qj,...jk,qk->...q", sizes, np.abs(known), sizes)
+    variances = np.maximum(variances, ROUNDING * terms)
     counts = (coefficients != 0).astype(np.float64)
     lacking = np.einsum("qj,...jk,qk->...q", counts, unknown.astype(np.float64), counts) > 0
     return np.asarray(np.where(lacking, np.inf, variances))
@@ -148,9 +162,9 @@ class Values(Question):
 
     def __init__(self, policies: Any, weights: Any = None) -> None:
         tables = _stack(policies)
-        equal = combinations_of("values", len(tables))
-        asked = equal if weights is None else Combinations(equal.coefficients, weights)
-        self._ask(tables, asked)
+        count = len(tables)
+        equal = np.ones(count) if weights is None else weights
+        self._ask(tables, Combinations(np.eye(count), equal, several=True))
 
 
 class Best(Question):
