@@ -1,0 +1,201 @@
+"""The optimal flow where collection costs something, or has limits, with a certificate.
+
+Flows are mixtures of a few behaviors within the caps: what sweeps find, and best replies to prices.
+A small convex program finds the best mixture that keeps the limits on sums, and their multipliers;
+the best reply to the prices at that mixture bounds the optimum, and joins the mixture (column
+generation).
+"""
+
+import numpy as np
+
+from revar.errors import InputError
+from revar.model.arrays import FloatArray
+from revar.theory.limited_steps import limited_sweeps
+from revar.theory.mixtures import best_mixture_of, errors_and_sums, linear
+from revar.theory.restrictions import ROUNDING, Flow, Restrictions
+
+FIRST_SWEEPS = 64
+FIRST_REPLIES = 8
+MOST_ROUNDS = 14
+# How much room below the limits on sums is enough to start from.
+ENOUGH_ROOM = 1e-2
+# Flows of a smaller share than this leave the mixture.
+LEAST_SHARE = 1e-11
+# How small the error of the best mixture is, compared to the tolerance.
+FINER = 0.1
+
+
+class LimitedSolver:
+    """The flows that are mixed, their shares, and the best lower bound so far.
+
+    Shares are of the cost, so that the visits they mix are visits per unit of cost.
+    """
+
+    def __init__(self, restrictions: Restrictions, objectives: FloatArray) -> None:
+        self.restrictions = restrictions
+        self.objectives = objectives  # [Q, S, A], the costs of each
+        self.needed = objectives.any(axis=0)  # [S, A]
+        restrictions.require_visits(self.needed)
+        self.weights = np.full(len(objectives), 1.0 / len(objectives))  # [Q]
+        self.multipliers = np.zeros(len(restrictions.most))  # [M], of the sums
+        equal = np.full(restrictions.policy.shape, 1.0 / restrictions.policy.shape[1])
+        halfway = 0.5 * (restrictions.policy + equal)
+        self.start = restrictions.behavior_within_caps(halfway)
+        self.flows = [restrictions.flow_of(self.start)]
+        self.shares = np.ones(1)
+        self.bound = 0.0
+        # The limits with half of the rounding that is allowed: there is always some room.
+        self.most = restrictions.most + 0.5 * ROUNDING * restrictions.units
+
+    @property
+    def values(self) -> FloatArray:
+        """Every objective at the mixture at hand, per unit of cost, [Q]."""
+        visits = self._visits()
+        return np.asarray(self.objectives[:, self.needed] @ (1.0 / visits[self.needed]))
+
+    @property
+    def limit(self) -> float:
+        return float(self.values.max()) if self.needed.any() else 0.0
+
+    @property
+    def gap(self) -> float:
+        return max(0.0, self.limit - self.bound)
+
+    def solve(self, tolerance: float) -> None:
+        self.make_room()
+        if not self.needed.any():
+            return
+        sweeps, replies = FIRST_SWEEPS, FIRST_REPLIES
+        for _ in range(MOST_ROUNDS):
+            self.sweep(sweeps)
+            for _ in range(replies):
+                self.mix(tolerance)
+                self.add_reply()
+                if self.gap <= tolerance * self.limit:
+                    return
+            sweeps, replies = 2 * sweeps, int(1.5 * replies)
+
+    def make_room(self) -> None:
+        """Find a mixture that keeps all limits on sums, or say that there is none."""
+        if not len(self.most):
+            return
+        for alone in np.eye(len(self.most)):
+            self._join(self.restrictions.reply(self.restrictions.nothing, alone)[0], 0.5)
+        self._join(self.restrictions.behavior_within_caps(self.restrictions.policy), 0.5)
+        every = np.ones(len(self.most), dtype=bool)
+        while True:
+            found = best_mixture_of(linear(self._rows()), every, self.shares, 0.01 * ROUNDING)
+            self.shares = found.shares
+            worst = float((self._rows() @ self.shares).max())
+            if worst < -ENOUGH_ROOM:
+                return
+            multipliers = found.multipliers / self.restrictions.units
+            reply, earned = self.restrictions.reply(self.restrictions.nothing, multipliers)
+            # No behavior has a weighted mean of the excesses below this one.
+            if -earned - multipliers @ self.most >= worst - 0.1 * ROUNDING:
+                break
+            self._join(reply, 0.1)
+        if worst >= 0.0:
+            raise InputError(
+                f"no behavior keeps all of {' and '.join(self.restrictions.names)} at once"
+            )
+
+    def sweep(self, count: int) -> None:
+        """Sweep from the mixture, at the multipliers at hand, and add what comes of it."""
+        restrictions, mdp = self.restrictions, self.restrictions.mdp
+        behavior = self.behavior
+        worth, later = restrictions.own_worth(self.multipliers / self.cost)
+        limited_sweeps(
+            *(mdp.arrays.outcomes, mdp.arrays.initial, restrictions.layers, restrictions.caps),
+            *(np.tensordot(self.weights, self.objectives, axes=1), restrictions.nothing, 1.0),
+            *(restrictions.episode_cost, restrictions.visit_cost, worth, later, mdp.discount),
+            *(behavior, count),
+        )
+        self._join(behavior, 0.5)
+
+    def mix(self, tolerance: float) -> None:
+        """The best shares of the flows at hand."""
+        unit = self.limit
+        visits = np.stack([flow.visits[self.needed] / flow.spent for flow in self.flows])
+        minimised = np.arange(len(self.weights) + len(self.most)) < len(self.weights)
+        found = best_mixture_of(
+            errors_and_sums(self.objectives[:, self.needed] / unit, visits, self._rows()),
+            minimised,
+            self.shares,
+            max(FINER * tolerance, 1e-11),
+        )
+        self.shares = found.shares
+        self.weights = found.multipliers[: len(self.weights)]
+        self.multipliers = (
+            unit * found.multipliers[len(self.weights) :] / self.restrictions.units
+        )
+        self._drop_unused()
+
+    def add_reply(self) -> None:
+        """Raise the bound by the best reply to the prices at the mixture, and add it.
+
+        For all y that keep the limits p.y <= r e(y), and r is the smallest number for which no y
+        within the caps has p.y - multipliers.(sums - most) > r e(y): Dinkelbach's iteration.
+        """
+        restrictions = self.restrictions
+        visits = self._visits()
+        costs = np.tensordot(self.weights, self.objectives, axes=1)
+        prices = np.divide(costs, visits**2, out=np.zeros(costs.shape), where=costs > 0)
+        value = float(np.sum(prices * visits))
+        rate = value
+        allowance = float(self.multipliers @ restrictions.most)
+        while True:
+            reply, earned = restrictions.reply(
+                prices - rate * restrictions.visit_cost, self.multipliers
+            )
+            excess = earned + allowance - rate * restrictions.episode_cost
+            if excess <= 1e-13 * rate:
+                break
+            best = restrictions.flow_of(reply)
+            before, rate = rate, rate + excess / best.spent
+            if restrictions.episode_cost > 0.0 or rate == before:
+                break
+        self.bound = max(self.bound, value**2 / rate)
+        self._join(reply, 1e-2)
+
+    @property
+    def cost(self) -> float:
+        """What an episode of the mixture costs."""
+        return float(1.0 / (self.shares @ [1.0 / flow.spent for flow in self.flows]))
+
+    @property
+    def behavior(self) -> FloatArray:
+        """The behavior of the mixture, [L, S, A]."""
+        total = np.zeros(self.start.shape)
+        for share, flow in zip(self.shares, self.flows, strict=True):
+            total += share / flow.spent * flow.flow
+        masses = total.sum(axis=2, keepdims=True)
+        return np.divide(total, masses, out=self.start.copy(), where=masses > 0)
+
+    def _visits(self) -> FloatArray:
+        """Visits per unit of cost, [S, A]."""
+        parts = [share / flow.spent for share, flow in zip(self.shares, self.flows, strict=True)]
+        return np.tensordot(parts, np.stack([flow.visits for flow in self.flows]), axes=1)
+
+    def _rows(self) -> FloatArray:
+        """How far each flow exceeds each limit on sums, per unit of cost, [M, K]."""
+        excess = np.stack([(flow.sums - self.most) / flow.spent for flow in self.flows], axis=1)
+        return np.asarray(excess / self.restrictions.units[:, None])
+
+    def _join(self, behavior: FloatArray, share: float) -> None:
+        """Add a flow with a share at most this large that keeps the limits which are kept."""
+        before = self._rows() @ self.shares if len(self.most) else np.zeros(0)
+        self.flows.append(self.restrictions.flow_of(behavior))
+        new = self._rows()[:, -1]
+        kept = (before < 0) & (new > before)
+        if kept.any():
+            share = min(share, float((0.5 * before[kept] / (before - new)[kept]).min()))
+        self.shares = np.append((1.0 - share) * self.shares, share)
+
+    def _drop_unused(self) -> None:
+        used = self.shares > LEAST_SHARE
+        used[0] = True  # it visits everything
+        shares = self.shares[used] / self.shares[used].sum()
+        if (self._rows()[:, used] @ shares < 0).all():
+            self.flows = [flow for flow, kept in zip(self.flows, used, strict=True) if kept]
+            self.shares = shares
