@@ -11,7 +11,7 @@ import numpy as np
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.theory.limited_steps import limited_sweeps
-from revar.theory.mixtures import best_mixture_of, errors_and_sums, linear
+from revar.theory.mixtures import MixedFunctions, best_mixture_of
 from revar.theory.restrictions import ROUNDING, Flow, Restrictions
 
 FIRST_SWEEPS = 64
@@ -28,7 +28,7 @@ FINER = 0.1
 class LimitedSolver:
     """The flows that are mixed, their shares, and the best lower bound so far.
 
-    Shares are of the cost, so that the visits they mix are visits per unit of cost.
+    The first flow visits everything and has room below the limits on sums. Shares are of the cost, so that the visits they mix are visits per unit of cost.
     """
 
     def __init__(self, restrictions: Restrictions, objectives: FloatArray) -> None:
@@ -82,13 +82,13 @@ class LimitedSolver:
         for alone in np.eye(len(self.most)):
             self._join(self.restrictions.reply(self.restrictions.nothing, alone)[0], 0.5)
         self._join(self.restrictions.behavior_within_caps(self.restrictions.policy), 0.5)
-        every = np.ones(len(self.most), dtype=bool)
         while True:
-            found = best_mixture_of(linear(self._rows()), every, self.shares, 0.01 * ROUNDING)
+            rows = MixedFunctions.of_sums(self._rows())
+            found = best_mixture_of(rows, self.shares, 0.01 * ROUNDING)
             self.shares = found.shares
             worst = float((self._rows() @ self.shares).max())
             if worst < -ENOUGH_ROOM:
-                return
+                break
             multipliers = found.multipliers / self.restrictions.units
             reply, earned = self.restrictions.reply(self.restrictions.nothing, multipliers)
             # No behavior has a weighted mean of the excesses below this one.
@@ -99,6 +99,8 @@ class LimitedSolver:
             raise InputError(
                 f"no behavior keeps all of {' and '.join(self.restrictions.names)} at once"
             )
+        self._join(self.start, 0.5)
+        self.flows, self.shares = [self.restrictions.flow_of(self.behavior)], np.ones(1)
 
     def sweep(self, count: int) -> None:
         """Sweep from the mixture, at the multipliers at hand, and add what comes of it."""
@@ -118,10 +120,10 @@ class LimitedSolver:
         unit = self.limit
         visits = np.stack([flow.visits[self.needed] / flow.spent for flow in self.flows])
         minimised = np.arange(len(self.weights) + len(self.most)) < len(self.weights)
+        costs = self.objectives[:, self.needed] / unit
         found = best_mixture_of(
-            errors_and_sums(self.objectives[:, self.needed] / unit, visits, self._rows()),
-            minimised,
-            self.shares,
+            MixedFunctions(costs, visits, self._rows(), minimised),
+            self._inner_shares(),
             max(FINER * tolerance, 1e-11),
         )
         self.shares = found.shares
@@ -182,6 +184,16 @@ class LimitedSolver:
         excess = np.stack([(flow.sums - self.most) / flow.spent for flow in self.flows], axis=1)
         return np.asarray(excess / self.restrictions.units[:, None])
 
+    def _inner_shares(self) -> FloatArray:
+        """Shares to start from: near those at hand, with half of the first flow's room."""
+        count = len(self.shares)
+        shares = 0.5 * self.shares + 0.5 / count
+        rows = self._rows()
+        room, excess = rows[:, 0], rows @ shares
+        tight = excess > 0.5 * room
+        first = float(((excess - 0.5 * room)[tight] / (excess - room)[tight]).max(initial=0.0))
+        return np.asarray((1.0 - first) * shares + first * (np.arange(count) == 0))
+
     def _join(self, behavior: FloatArray, share: float) -> None:
         """Add a flow with a share at most this large that keeps the limits which are kept."""
         before = self._rows() @ self.shares if len(self.most) else np.zeros(0)
@@ -194,7 +206,7 @@ class LimitedSolver:
 
     def _drop_unused(self) -> None:
         used = self.shares > LEAST_SHARE
-        used[0] = True  # it visits everything
+        used[0] = True  # it visits everything, and has room
         shares = self.shares[used] / self.shares[used].sum()
         if (self._rows()[:, used] @ shares < 0).all():
             self.flows = [flow for flow, kept in zip(self.flows, used, strict=True) if kept]

@@ -1,203 +1,191 @@
-"""The best mixture of a few flows: a small convex program, by a primal-dual interior-point method.
+"""The best mixture of a few flows: a small convex program, by an interior-point method.
 
-Shares w >= 0 of K flows sum to 1. Minimised is the largest of some convex functions of w, while
-others stay below zero (Boyd and Vandenberghe 2004, Section 11.7).
+Shares w >= 0 of K flows sum to 1. The largest of some errors is minimised while some sums stay
+below zero. Unknown are w, the largest error u, how far each function stays below its bound,
+the multipliers of all of them, and z, those of w >= 0. Steps are Newton's on the optimality
+conditions, with the predictor and corrector of Mehrotra (1992).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from revar.model.arrays import BoolArray, FloatArray
 
-# Values [R] and gradients [R, K] at shares [K], and the Hessian of a weighted sum of them [K, K].
-Functions = Callable[[FloatArray], tuple[FloatArray, FloatArray, Callable[[FloatArray], FloatArray]]]
-
-MOST_STEPS = 100
-# How much of the way to the boundary a step may go, and how much smaller each barrier is.
+MOST_STEPS = 60
+# How much of the way to the boundary a step may go.
 NEARLY = 0.99
-SHARPER = 10.0
-# A step must lessen the residual by this much of what a linear model promises.
-SUFFICIENT = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class MixedFunctions:
+    """Errors sum_p C_qp / (sum_k w_k X_kp), and sums A w."""
+
+    costs: FloatArray  # [Q, P]
+    visits: FloatArray  # [K, P]
+    sums: FloatArray  # [M, K]
+    minimised: BoolArray  # [Q + M] the functions whose largest is minimised
+
+    @classmethod
+    def of_sums(cls, sums: FloatArray) -> "MixedFunctions":
+        """No errors: the largest of the sums is minimised."""
+        none = np.zeros((sums.shape[1], 0))
+        return cls(np.zeros((0, 0)), none, sums, np.ones(len(sums), dtype=bool))
+
+    def values(self, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """All functions [R] and their gradients [R, K]."""
+        inverse = 1.0 / (shares @ self.visits)
+        values = np.concatenate([self.costs @ inverse, self.sums @ shares])
+        return values, np.concatenate([-(self.costs * inverse**2) @ self.visits.T, self.sums])
+
+    def curvature(self, shares: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """The Hessian of the functions' weighted sum, [K, K]."""
+        weight = multipliers[: len(self.costs)] @ self.costs / (shares @ self.visits) ** 3
+        return np.asarray((self.visits * (2.0 * weight)) @ self.visits.T)
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Shares of the flows, and the multipliers of the functions (those to minimise sum to 1)."""
+    """Shares of the flows, and the multipliers of the functions (of the minimised: sum 1)."""
 
     shares: FloatArray  # [K]
     multipliers: FloatArray  # [R]
 
 
-def errors_and_sums(costs: FloatArray, visits: FloatArray, sums: FloatArray) -> Functions:
-    """Errors sum_p C_qp / (sum_k w_k X_kp), then linear functions sums @ w.
+def best_mixture_of(functions: MixedFunctions, start: FloatArray, tolerance: float) -> Mixture:
+    """Minimise to within `tolerance`, in the unit of the functions.
 
-    costs [Q, P], visits [K, P] and sums [M, K], P the pairs that have a cost.
+    At `start` [K], positive shares that sum to 1, functions that are not minimised must be
+    negative; they stay so.
     """
-
-    def functions(
-        shares: FloatArray,
-    ) -> tuple[FloatArray, FloatArray, Callable[[FloatArray], FloatArray]]:
-        inverse = 1.0 / (shares @ visits)
-        values = np.concatenate([costs @ inverse, sums @ shares])
-        slopes = np.concatenate([-(costs * inverse**2) @ visits.T, sums])
-
-        def curvature(multipliers: FloatArray) -> FloatArray:
-            weight = 2.0 * (multipliers[: len(costs)] @ costs) * inverse**3
-            return np.asarray((visits * weight) @ visits.T)
-
-        return values, slopes, curvature
-
-    return functions
-
-
-def linear(sums: FloatArray) -> Functions:
-    """The functions sums @ w alone, [M, K]."""
-    return errors_and_sums(np.zeros((0, 0)), np.zeros((sums.shape[1], 0)), sums)
-
-
-def best_mixture_of(
-    functions: Functions,
-    minimised: BoolArray,
-    start: FloatArray,
-    tolerance: float,
-) -> Mixture:
-    """Minimise the largest of the `minimised` [R] functions; the others are kept below zero.
-
-    At `start` [K], positive shares that sum to 1, they must be so. Ends within `tolerance`, in the
-    unit of the functions.
-    """
-    shares = start / start.sum()
-    values, slopes, curvature = functions(shares)
-    coupled = minimised.astype(np.float64)
-    level = values[minimised].max() + max(10.0 * tolerance, 1e-3 * abs(values[minimised].max()))
-    below = coupled * level - values  # [R] > 0
-    count = len(values) + len(shares)
-    barrier = (level - values[minimised].max()) / count
-    multipliers = np.where(minimised, 1.0 / minimised.sum(), barrier / below)
-    bounds = barrier / shares  # multipliers of w >= 0
-    balance = 0.0
+    minimised = functions.minimised
+    values, _ = functions.values(start)
+    highest = float(values[minimised].max())
+    level = highest + max(0.1 * abs(highest), 10.0 * tolerance)
+    below = minimised * level - values
+    barrier = (level - highest) / (len(values) + len(start))
+    point = _Point(
+        start,
+        level,
+        below,
+        np.where(minimised, 1.0 / minimised.sum(), barrier / below),
+        barrier / start,
+        0.0,
+    )
     for _ in range(MOST_STEPS):
-        gap = multipliers @ below + bounds @ shares
-        slope = multipliers @ slopes - bounds + balance
-        if gap <= tolerance and np.abs(slope).max() <= tolerance:
+        system = _System(functions, point)
+        if system.solved(tolerance):
             break
-        barrier = gap / count / SHARPER
-        step = _newton_step(
-            *(shares, multipliers, bounds, balance, below, slopes, coupled, barrier),
-            curvature(multipliers),
-        )
-        if not np.isfinite(step.shares).all():
+        following = system.step()
+        if following is None:  # rounding leaves no direction
             break
-        size = _largest_step(shares, step.shares, multipliers, step.multipliers, bounds, step.bounds)
-        residual = _residual(
-            *(shares, multipliers, bounds, balance, below, slopes, coupled, barrier)
-        )
-        for _ in range(60):
-            trial = shares + size * step.shares
-            trial_values, trial_slopes, trial_curvature = functions(trial)
-            trial_level = level + size * step.level
-            trial_below = coupled * trial_level - trial_values
-            if (trial_below > 0).all():
-                after = _residual(
-                    trial,
-                    multipliers + size * step.multipliers,
-                    bounds + size * step.bounds,
-                    balance + size * step.balance,
-                    trial_below,
-                    trial_slopes,
-                    coupled,
-                    barrier,
-                )
-                if after <= (1.0 - SUFFICIENT * size) * residual:
-                    break
-            size *= 0.5
-        else:
-            break
-        shares, level, below = trial, trial_level, trial_below
-        slopes, curvature = trial_slopes, trial_curvature
-        multipliers = multipliers + size * step.multipliers
-        bounds = bounds + size * step.bounds
-        balance += size * step.balance
-    total = multipliers[minimised].sum()
-    return Mixture(shares / shares.sum(), multipliers / total)
+        point = following
+    total = point.multipliers[minimised].sum()
+    return Mixture(point.shares / point.shares.sum(), point.multipliers / total)
 
 
 @dataclass(frozen=True, eq=False)
-class _Step:
-    shares: FloatArray
-    level: float
-    multipliers: FloatArray
-    bounds: FloatArray
-    balance: float
+class _Point:
+    """All unknowns, or changes of them."""
 
+    shares: FloatArray  # [K]
+    level: float  # u
+    below: FloatArray  # [R]
+    multipliers: FloatArray  # [R]
+    bounds: FloatArray  # [K] z
+    balance: float  # the multiplier of sum w = 1
 
-def _newton_step(
-    shares: FloatArray,
-    multipliers: FloatArray,
-    bounds: FloatArray,
-    balance: float,
-    below: FloatArray,
-    slopes: FloatArray,
-    coupled: FloatArray,
-    barrier: float,
-    curvature: FloatArray,
-) -> _Step:
-    """Of the optimality conditions with complementarity `barrier`; unknown are shares and level."""
-    count = len(shares)
-    jacobian = np.hstack([slopes, -coupled[:, None]])  # [R, K+1] of the values minus the level
-    system = np.zeros((count + 2, count + 2))
-    system[:-1, :-1] = (jacobian.T * (multipliers / below)) @ jacobian
-    system[:count, :count] += curvature
-    system[range(count), range(count)] += bounds / shares
-    system[:count, -1] = system[-1, :count] = 1.0
-    right = np.zeros(count + 2)
-    right[:-1] = -(jacobian.T @ (barrier / below))
-    right[count] -= 1.0
-    right[:count] += barrier / shares - balance
-    right[-1] = 1.0 - shares.sum()
-    # Scaled by the diagonal: shares that vanish would spoil the solution for the others.
-    unit = np.ones(count + 2)
-    unit[:count] = 1.0 / np.sqrt(np.maximum(np.diag(system)[:count], 1e-300))
-    try:
-        found = unit * np.linalg.solve(system * unit[:, None] * unit, right * unit)
-    except np.linalg.LinAlgError:
-        found = np.full(count + 2, np.nan)
-    moved = jacobian @ found[:-1]
-    return _Step(
-        found[:count],
-        float(found[count]),
-        (multipliers * moved + barrier) / below - multipliers,
-        (barrier - bounds * found[:count]) / shares - bounds,
-        float(found[-1]),
-    )
+    def moved(self, change: "_Point", size: float) -> "_Point":
+        return _Point(
+            self.shares + size * change.shares,
+            self.level + size * change.level,
+            self.below + size * change.below,
+            self.multipliers + size * change.multipliers,
+            self.bounds + size * change.bounds,
+            self.balance + size * change.balance,
+        )
 
+    def products(self) -> tuple[FloatArray, FloatArray]:
+        """What is zero at the optimum: multipliers times what they belong to."""
+        return self.multipliers * self.below, self.bounds * self.shares
 
-def _largest_step(*pairs: FloatArray) -> float:
-    """The step that keeps everything positive, of positive arrays and their changes in turn."""
-    largest = 1.0
-    for values, changes in zip(pairs[::2], pairs[1::2], strict=True):
+    def barrier(self) -> float:
+        """The mean of the products."""
+        return float(np.concatenate(self.products()).mean())
+
+    def largest_step(self, change: "_Point") -> float:
+        """The step that keeps positive what must be."""
+        values = np.concatenate([self.shares, self.below, self.multipliers, self.bounds])
+        changes = np.concatenate([change.shares, change.below, change.multipliers, change.bounds])
         falling = changes < 0
-        if falling.any():
-            largest = min(largest, NEARLY * float((-values[falling] / changes[falling]).min()))
-    return largest
+        ways = -values[falling] / changes[falling]
+        return min(1.0, NEARLY * float(ways.min(initial=np.inf)))
 
 
-def _residual(
-    shares: FloatArray,
-    multipliers: FloatArray,
-    bounds: FloatArray,
-    balance: float,
-    below: FloatArray,
-    slopes: FloatArray,
-    coupled: FloatArray,
-    barrier: float,
-) -> float:
-    parts = [
-        multipliers @ slopes - bounds + balance,
-        [1.0 - multipliers @ coupled, shares.sum() - 1.0],
-        multipliers * below - barrier,
-        bounds * shares - barrier,
-    ]
-    return float(np.sqrt(sum(np.sum(np.square(part)) for part in parts)))
+class _System:
+    """The optimality conditions around a point, made linear."""
+
+    def __init__(self, functions: MixedFunctions, point: _Point) -> None:
+        self.point = point
+        self.minimised = functions.minimised.astype(np.float64)
+        values, slopes = functions.values(point.shares)
+        self.over = values - self.minimised * point.level + point.below  # [R]
+        self.slope = point.multipliers @ slopes - point.bounds + point.balance  # [K]
+        self.unweighted = 1.0 - float(point.multipliers @ self.minimised)
+        self.jacobian = np.hstack([slopes, -self.minimised[:, None]])  # [R, K+1]
+        count = len(point.shares)
+        matrix = np.zeros((count + 2, count + 2))
+        matrix[:count, :count] = functions.curvature(point.shares, point.multipliers)
+        matrix[range(count), range(count)] += point.bounds / point.shares
+        ratio = point.multipliers / point.below
+        matrix[:-1, :-1] += (self.jacobian.T * ratio) @ self.jacobian
+        matrix[:count, -1] = matrix[-1, :count] = 1.0
+        # Scaled by the diagonal: shares that vanish would spoil the solution for the others.
+        self.unit = np.ones(count + 2)
+        self.unit[:count] = 1.0 / np.sqrt(np.maximum(np.diag(matrix)[:count], 1e-300))
+        self.matrix = matrix * self.unit[:, None] * self.unit
+
+    def solved(self, tolerance: float) -> bool:
+        """Whether all conditions hold to within the tolerance."""
+        gap = sum(part.sum() for part in self.point.products())
+        wrong = max(np.abs(self.slope).max(), np.abs(self.over).max(), abs(self.unweighted))
+        return bool(max(gap, wrong) <= tolerance)
+
+    def step(self) -> _Point | None:
+        """The next point: a step that looks ahead, then one that allows for what it saw."""
+        point = self.point
+        try:
+            inverse = np.linalg.inv(self.matrix)
+        except np.linalg.LinAlgError:
+            return None
+        ahead = self._change(inverse, np.zeros(point.below.shape), np.zeros(point.shares.shape))
+        barrier = point.barrier()
+        reached = point.moved(ahead, point.largest_step(ahead)).barrier()
+        target = barrier * max((reached / barrier) ** 3, 1e-4)
+        change = self._change(
+            inverse,
+            target - ahead.multipliers * ahead.below,
+            target - ahead.bounds * ahead.shares,
+        )
+        following = point.moved(change, point.largest_step(change))
+        return following if np.isfinite(following.shares).all() else None
+
+    def _change(self, inverse: FloatArray, target: FloatArray, bound_target: FloatArray) -> _Point:
+        """Newton's step to those products of multipliers [R] and bounds [K]."""
+        point = self.point
+        products, bound_products = point.products()
+        right = np.append(-self.slope, [-self.unweighted, 1.0 - point.shares.sum()])
+        right[: len(point.shares)] += (bound_target - bound_products) / point.shares
+        pull = (target - products + point.multipliers * self.over) / point.below
+        right[:-1] -= self.jacobian.T @ pull
+        found = self.unit * (inverse @ (right * self.unit))
+        shares = found[: len(point.shares)]
+        below = -self.over - self.jacobian @ found[:-1]
+        return _Point(
+            shares,
+            float(found[-2]),
+            below,
+            (target - products - point.multipliers * below) / point.below,
+            (bound_target - bound_products - point.bounds * shares) / point.shares,
+            float(found[-1]),
+        )
