@@ -17,6 +17,8 @@ from revar.theory.restrictions import ROUNDING, Flow, Restrictions
 FIRST_SWEEPS = 64
 FIRST_REPLIES = 8
 MOST_ROUNDS = 14
+# Replies until the largest ratio of earnings to cost is known; each squares what is missing.
+MOST_REPLIES = 20
 # How much room below the limits on sums is enough to start from.
 ENOUGH_ROOM = 1e-2
 # Flows of a smaller share than this leave the mixture.
@@ -70,9 +72,10 @@ class LimitedSolver:
             self.sweep(sweeps)
             for _ in range(replies):
                 self.mix(tolerance)
-                self.add_reply()
+                reply = self.reply()
                 if self.gap <= tolerance * self.limit:
                     return
+                self._join(reply, 1e-2)
             sweeps, replies = 2 * sweeps, int(1.5 * replies)
 
     def make_room(self) -> None:
@@ -133,32 +136,31 @@ class LimitedSolver:
         )
         self._drop_unused()
 
-    def add_reply(self) -> None:
-        """Raise the bound by the best reply to the prices at the mixture, and add it.
+    def reply(self) -> FloatArray:
+        """The best reply to the prices at the mixture, [L, S, A]; it raises the bound.
 
-        For all y that keep the limits p.y <= r e(y), and r is the smallest number for which no y
-        within the caps has p.y - multipliers.(sums - most) > r e(y): Dinkelbach's iteration.
+        No y within the caps has p.y - multipliers.(sums - most) > r e(y) + excess; so p.y / e(y)
+        is at most r + excess / (the least e) for all y that keep the limits. Dinkelbach's iteration
+        raises r until nothing is in excess; if all episodes cost the same, one reply is exact.
         """
         restrictions = self.restrictions
         visits = self._visits()
         costs = np.tensordot(self.weights, self.objectives, axes=1)
         prices = np.divide(costs, visits**2, out=np.zeros(costs.shape), where=costs > 0)
-        value = float(np.sum(prices * visits))
-        rate = value
+        value = rate = float(np.sum(prices * visits))
         allowance = float(self.multipliers @ restrictions.most)
-        while True:
+        least = restrictions.least_cost
+        for _ in range(MOST_REPLIES):
             reply, earned = restrictions.reply(
                 prices - rate * restrictions.visit_cost, self.multipliers
             )
-            excess = earned + allowance - rate * restrictions.episode_cost
-            if excess <= 1e-13 * rate:
+            excess = max(0.0, earned + allowance - rate * restrictions.episode_cost)
+            if restrictions.episode_cost > 0.0 or excess <= ROUNDING * rate * least:
                 break
-            best = restrictions.flow_of(reply)
-            before, rate = rate, rate + excess / best.spent
-            if restrictions.episode_cost > 0.0 or rate == before:
-                break
+            rate += excess / restrictions.flow_of(reply).spent
+        rate += excess / least
         self.bound = max(self.bound, value**2 / rate)
-        self._join(reply, 1e-2)
+        return reply
 
     @property
     def cost(self) -> float:

@@ -12,7 +12,8 @@ import numpy as np
 
 from revar.model.arrays import BoolArray, FloatArray
 
-MOST_STEPS = 60
+# Steps without progress, after which rounding is taken to be all that is left.
+PATIENCE = 6
 # How much of the way to the boundary a step may go.
 NEARLY = 0.99
 
@@ -72,16 +73,18 @@ def best_mixture_of(functions: MixedFunctions, start: FloatArray, tolerance: flo
         barrier / start,
         0.0,
     )
-    for _ in range(MOST_STEPS):
+    best, least, since = point, np.inf, 0
+    while since < PATIENCE:
         system = _System(functions, point)
-        if system.solved(tolerance):
-            break
-        following = system.step()
-        if following is None:  # rounding leaves no direction
+        wrong = system.wrong()
+        since = 0 if wrong < least else since + 1
+        best, least = (point, wrong) if wrong < least else (best, least)
+        following = system.step() if least > tolerance else None
+        if following is None:
             break
         point = following
-    total = point.multipliers[minimised].sum()
-    return Mixture(point.shares / point.shares.sum(), point.multipliers / total)
+    total = best.multipliers[minimised].sum()
+    return Mixture(best.shares / best.shares.sum(), best.multipliers / total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,26 +136,33 @@ class _System:
         self.slope = point.multipliers @ slopes - point.bounds + point.balance  # [K]
         self.unweighted = 1.0 - float(point.multipliers @ self.minimised)
         self.jacobian = np.hstack([slopes, -self.minimised[:, None]])  # [R, K+1]
-        count = len(point.shares)
-        matrix = np.zeros((count + 2, count + 2))
+        count, rows = len(point.shares), len(values)
+        # Unknown are the changes of shares, level, multipliers and balance. The multipliers stay:
+        # without them the system would be smaller, and far worse conditioned.
+        matrix = np.zeros((count + rows + 2, count + rows + 2))
         matrix[:count, :count] = functions.curvature(point.shares, point.multipliers)
         matrix[range(count), range(count)] += point.bounds / point.shares
-        ratio = point.multipliers / point.below
-        matrix[:-1, :-1] += (self.jacobian.T * ratio) @ self.jacobian
+        matrix[count + 1 : -1, : count + 1] = self.jacobian
+        matrix[: count + 1, count + 1 : -1] = self.jacobian.T
+        places = range(count + 1, count + 1 + rows)
+        matrix[places, places] = -point.below / point.multipliers
         matrix[:count, -1] = matrix[-1, :count] = 1.0
         # Scaled by the diagonal: shares that vanish would spoil the solution for the others.
-        self.unit = np.ones(count + 2)
+        self.unit = np.ones(len(matrix))
         self.unit[:count] = 1.0 / np.sqrt(np.maximum(np.diag(matrix)[:count], 1e-300))
         self.matrix = matrix * self.unit[:, None] * self.unit
 
-    def solved(self, tolerance: float) -> bool:
-        """Whether all conditions hold to within the tolerance."""
-        gap = sum(part.sum() for part in self.point.products())
-        wrong = max(np.abs(self.slope).max(), np.abs(self.over).max(), abs(self.unweighted))
-        return bool(max(gap, wrong) <= tolerance)
+    def wrong(self) -> float:
+        """How far the conditions are from holding."""
+        gap = sum(float(part.sum()) for part in self.point.products())
+        slope, over = float(np.abs(self.slope).max()), float(np.abs(self.over).max())
+        return max(gap, slope, over, abs(self.unweighted))
 
     def step(self) -> _Point | None:
-        """The next point: a step that looks ahead, then one that allows for what it saw."""
+        """The next point: a step that looks ahead, then one that allows for what it saw.
+
+        None where rounding leaves no direction.
+        """
         point = self.point
         try:
             inverse = np.linalg.inv(self.matrix)
@@ -173,19 +183,23 @@ class _System:
     def _change(self, inverse: FloatArray, target: FloatArray, bound_target: FloatArray) -> _Point:
         """Newton's step to those products of multipliers [R] and bounds [K]."""
         point = self.point
+        count = len(point.shares)
         products, bound_products = point.products()
-        right = np.append(-self.slope, [-self.unweighted, 1.0 - point.shares.sum()])
-        right[: len(point.shares)] += (bound_target - bound_products) / point.shares
-        pull = (target - products + point.multipliers * self.over) / point.below
-        right[:-1] -= self.jacobian.T @ pull
+        right = np.concatenate(
+            [
+                -self.slope + (bound_target - bound_products) / point.shares,
+                [-self.unweighted],
+                -self.over - (target - products) / point.multipliers,
+                [1.0 - point.shares.sum()],
+            ]
+        )
         found = self.unit * (inverse @ (right * self.unit))
-        shares = found[: len(point.shares)]
-        below = -self.over - self.jacobian @ found[:-1]
+        shares, multipliers = found[:count], found[count + 1 : -1]
         return _Point(
             shares,
-            float(found[-2]),
-            below,
-            (target - products - point.multipliers * below) / point.below,
+            float(found[count]),
+            (target - products - point.below * multipliers) / point.multipliers,
+            multipliers,
             (bound_target - bound_products - point.bounds * shares) / point.shares,
             float(found[-1]),
         )

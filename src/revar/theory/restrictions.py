@@ -61,8 +61,7 @@ class Restrictions:
             self.discounted = np.append(self.discounted, True)
         self.nothing = np.zeros(shape)
         self.units = np.ones(len(self.most))  # [M] what sums are measured in
-        if cost is not None:
-            self._check_cost()
+        self.least_cost = 1.0 if cost is None else self._least_cost()  # of an episode
         self._check_sums(limits.min_return)
 
     def behavior_within_caps(self, shares: FloatArray) -> FloatArray:
@@ -139,11 +138,12 @@ class Restrictions:
             )
         return layers
 
-    def _check_cost(self) -> None:
+    def _least_cost(self) -> float:
+        """What the cheapest episode costs; refuse a cost if that is nothing."""
         none = np.zeros(len(self.most))
         _, earned = self.reply(-self.visit_cost, none)
         if earned < 0.0:
-            return
+            return -earned
         _, most = self.reply(self.visit_cost, none)
         what = "an episode may cost nothing" if most > 0.0 else "no visit costs anything"
         raise InputError(
