@@ -109,6 +109,15 @@ class Limits:
         return np.array([table for table, _ in self.max_sums]).reshape(-1, states, actions)
 
 
+def check_limits(limits: Any) -> Limits:
+    """The limits, or those that forbid nothing where there are none."""
+    if limits is None:
+        return Limits()
+    if not isinstance(limits, Limits):
+        raise InputError(f"limits is {limits!r}; it must be a revar.Limits, or None")
+    return limits
+
+
 def check_visit_costs(cost: Any, states: int, actions: int) -> FloatArray:
     """What each visit costs, [S, A]: "steps" for 1 each, or an array of numbers >= 0."""
     if isinstance(cost, str):

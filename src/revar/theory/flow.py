@@ -7,7 +7,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
-from revar.model.limits import Limits
+from revar.model.limits import Limits, check_limits
 from revar.model.mdp import TabularMDP
 from revar.model.structure import reachable_layers
 from revar.model.task import check_question
@@ -75,7 +75,7 @@ def optimal_flow(
     else:
         costs = one_step_costs(mdp, asked, known_transitions=known_transitions)[None]
     solver: _Solver | LimitedSolver
-    if cost is None and (limits is None or limits.none):
+    if cost is None and check_limits(limits).none:
         start = 0.5 * (fallback_shares(asked.policy) + 1.0 / mdp.actions)
         solver = _Solver(mdp, costs, np.repeat(start[None], mdp.horizon, axis=0))
     else:

@@ -10,17 +10,20 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
+from revar.model.validation import pair_name
 from revar.theory.limited_steps import limited_sweeps
 from revar.theory.mixtures import MixedFunctions, best_mixture_of
 from revar.theory.restrictions import ROUNDING, Flow, Restrictions
 
 FIRST_SWEEPS = 64
 FIRST_REPLIES = 8
-MOST_ROUNDS = 14
+MOST_ROUNDS = 10
 # Replies until the largest ratio of earnings to cost is known; each squares what is missing.
 MOST_REPLIES = 20
 # How much room below the limits on sums is enough to start from.
 ENOUGH_ROOM = 1e-2
+# Where limits leave no room, visits per unit of cost that are no more than rounding.
+TOO_RARE = 1e-6
 # Flows of a smaller share than this leave the mixture.
 LEAST_SHARE = 1e-11
 # How small the error of the best mixture is, compared to the tolerance.
@@ -47,7 +50,7 @@ class LimitedSolver:
         self.shares = np.ones(1)
         self.bound = 0.0
         # The limits with half of the rounding that is allowed: there is always some room.
-        self.most = restrictions.most + 0.5 * ROUNDING * restrictions.units
+        self.most = restrictions.most + 0.5 * restrictions.rounding
 
     @property
     def values(self) -> FloatArray:
@@ -98,10 +101,16 @@ class LimitedSolver:
             if -earned - multipliers @ self.most >= worst - 0.1 * ROUNDING:
                 break
             self._join(reply, 0.1)
+        if worst >= 0.0:  # a vertex may have what the inside of a thin set has not
+            excess = self._rows().max(axis=0)
+            worst = float(excess.min())
+            self.shares = np.eye(len(excess))[int(np.argmin(excess))]
         if worst >= 0.0:
             raise InputError(
                 f"no behavior keeps all of {' and '.join(self.restrictions.names)} at once"
             )
+        if worst >= -float((self.restrictions.rounding / self.restrictions.units).max()):
+            self._require_visits()
         self._join(self.start, 0.5)
         self.flows, self.shares = [self.restrictions.flow_of(self.behavior)], np.ones(1)
 
@@ -165,6 +174,8 @@ class LimitedSolver:
     @property
     def cost(self) -> float:
         """What an episode of the mixture costs."""
+        if self.restrictions.episode_cost > 0.0:
+            return self.restrictions.episode_cost
         return float(1.0 / (self.shares @ [1.0 / flow.spent for flow in self.flows]))
 
     @property
@@ -185,6 +196,17 @@ class LimitedSolver:
         """How far each flow exceeds each limit on sums, per unit of cost, [M, K]."""
         excess = np.stack([(flow.sums - self.most) / flow.spent for flow in self.flows], axis=1)
         return np.asarray(excess / self.restrictions.units[:, None])
+
+    def _require_visits(self) -> None:
+        """Where there is no room but rounding, what is needed must be visited without it."""
+        missing = self.needed & (self._visits() < TOO_RARE)
+        if missing.any():
+            pair = pair_name(int(np.argmax(missing)), missing.shape[1])
+            names = " and ".join(self.restrictions.names)
+            raise InputError(
+                f"{names} can be kept, but leave no room for visits of {pair}, and the estimate "
+                f"cannot do without them"
+            )
 
     def _inner_shares(self) -> FloatArray:
         """Shares to start from: near those at hand, with half of the first flow's room."""

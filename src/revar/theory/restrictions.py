@@ -7,7 +7,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, Layers
-from revar.model.limits import Limits, check_visit_costs
+from revar.model.limits import Limits, check_limits, check_visit_costs
 from revar.model.mdp import TabularMDP
 from revar.model.question import Question
 from revar.model.structure import reachable_layers
@@ -17,8 +17,10 @@ from revar.theory.limited_steps import keep_to_caps, limited_reply
 from revar.theory.proportions import fallback_shares
 from revar.theory.values import policy_value
 
-# Limits on sums are kept to this share of what they limit: rounding, and room for a solver.
+# Limits on sums are kept to this share of the limit, or a smaller one of what sums can differ by:
+# rounding, and room for a solver.
 ROUNDING = 1e-9
+LEAST_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +40,9 @@ class Restrictions:
     """
 
     def __init__(
-        self, mdp: TabularMDP, asked: Question, cost: Any = None, limits: Limits | None = None
+        self, mdp: TabularMDP, asked: Question, cost: Any = None, given: Limits | None = None
     ) -> None:
-        limits = Limits() if limits is None else limits
+        limits = check_limits(given)
         shape = (mdp.states, mdp.actions)
         self.mdp = mdp
         self.episode_cost = 1.0 if cost is None else 0.0
@@ -64,12 +66,19 @@ class Restrictions:
         self.least_cost = 1.0 if cost is None else self._least_cost()  # of an episode
         self._check_sums(limits.min_return)
 
+    @property
+    def rounding(self) -> FloatArray:
+        """By how much each sum may exceed its limit, [M]."""
+        return np.maximum(ROUNDING * np.abs(self.most), LEAST_ROUNDING * self.units)
+
     def behavior_within_caps(self, shares: FloatArray) -> FloatArray:
-        """Shares [S, A] at every step, with the least change that keeps to the caps."""
+        """Shares [S, A] at every step, scaled in each state to keep to the caps."""
         row = shares[None].copy()
-        for s in range(self.mdp.states):
-            if self.caps[s].sum() >= 1.0 - ROUNDING:  # others are never entered
+        for s, total in enumerate(self.caps.sum(axis=1)):
+            if total >= 1.0 - ROUNDING:
                 keep_to_caps(row, self.caps, 0, s)
+            elif total > 0.0:  # never entered
+                row[0, s] = self.caps[s] / total
         return np.repeat(row, self.mdp.horizon, axis=0)
 
     def reply(self, prices: FloatArray, multipliers: FloatArray) -> tuple[FloatArray, float]:
@@ -159,7 +168,7 @@ class Restrictions:
             largest = self.reply(self.nothing, -alone)[1]
             most = float(self.most[number])
             self.units[number] = max(largest - least, abs(most)) or 1.0
-            if least > most + ROUNDING * self.units[number]:
+            if least > most + 0.5 * self.rounding[number]:
                 if name == "min_return":
                     given = f'"{floor}", which is {-most:.6g}' if isinstance(floor, str) else floor
                     rule = f"no allowed behavior returns more than {-least:.6g}"
