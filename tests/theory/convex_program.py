@@ -76,26 +76,8 @@ def smallest_error(
 
     flow = cp.Variable(possible.size, nonneg=True)
     episodes = cp.Variable(nonneg=True)
-    entered = entering[present] / state_unit[present]
-    rules = [balance @ flow == episodes * entered]
-    spent = 1.0
-    if given.cost is None:
-        rules.append(episodes == 1.0)
-    else:
-        costs_of_flow = np.tile(given.cost.ravel(), mdp.horizon)[possible] * unit[possible]
-        spent = float(costs_of_flow.sum())
-        rules.append((costs_of_flow / spent) @ flow == 1.0)
-    if given.caps is not None:
-        caps = np.tile(given.caps.ravel(), mdp.horizon)[possible]
-        pairs = sparse.kron(steps, leaving).tocsr()[:, possible]
-        in_state = pairs.T @ (pairs @ in_units)
-        rules.append(
-            flow <= _divided(sparse.diags_array(caps) @ in_state, unit[possible]).tocsr() @ flow
-        )
-    for amounts, most in given.sums:
-        of_flow = amounts.ravel()[possible] * unit[possible]
-        size = np.abs(of_flow).sum()
-        rules.append((of_flow / size) @ flow <= most / size * episodes)
+    spent, rules = _rules(mdp, given, flow, episodes, unit)
+    rules.append(balance @ flow == episodes * (entering[present] / state_unit[present]))
     problem = cp.Problem(
         cp.Minimize(cp.max((weights / largest) @ cp.inv_pos(summed @ flow))), rules
     )
@@ -103,6 +85,31 @@ def smallest_error(
     if problem.status != cp.OPTIMAL:
         raise RuntimeError(f"the reference solver ends with status {problem.status}")
     return float(problem.value * largest * spent)
+
+
+def _rules(
+    mdp: TabularMDP, given: Conditions, flow: Any, episodes: Any, unit: Floats
+) -> tuple[float, list[Any]]:
+    """What the unit's episode costs, and constraints on flows in units."""
+    possible = np.flatnonzero(unit)
+    units = unit[possible]
+    spent = 1.0
+    rules = [episodes == 1.0]
+    if given.cost is not None:
+        cost = np.tile(given.cost.ravel(), mdp.horizon)[possible] * units
+        spent = float(cost.sum())
+        rules = [(cost / spent) @ flow == 1.0]
+    if given.caps is not None:
+        caps = np.tile(given.caps.ravel(), mdp.horizon)[possible]
+        states = sparse.eye_array(mdp.horizon * mdp.states)
+        pairs = sparse.kron(states, np.ones((1, mdp.actions))).tocsr()[:, possible]
+        in_state = pairs.T @ (pairs @ sparse.diags_array(units))
+        rules.append(flow <= _divided(sparse.diags_array(caps) @ in_state, units) @ flow)
+    for amounts, most in given.sums:
+        of_flow = amounts.ravel()[possible] * units
+        size = np.abs(of_flow).sum()
+        rules.append((of_flow / size) @ flow <= most / size * episodes)
+    return spent, rules
 
 
 def _costs(mdp: TabularMDP, question: Any, known: bool) -> Floats:

@@ -1,13 +1,19 @@
 """Random costs and limits of collection, for the random models: each kind alone, and together."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from revar import Limits, Question, TabularMDP, occupancy, one_step_costs, policy_value
-from revar.model.question import Best
-from revar.model.task import check_question
+from revar import (
+    Best,
+    Limits,
+    Question,
+    TabularMDP,
+    occupancy,
+    one_step_costs,
+    policy_value,
+)
 from revar.theory.proportions import fallback_shares
 from tests.plain_model import Floats, PlainModel
 from tests.theory.convex_program import Conditions
@@ -47,43 +53,37 @@ def limited_case(kind: str, number: int) -> LimitedCase:
     """Case `number` of a kind; kinds of models and of knowledge take turns."""
     rng = np.random.default_rng([number, KINDS.index(kind)])
     known = number % 2 == 1
-    seed = number
-    if kind == "forbidden":
-        while (found := _forbidden(random_model(seed), known, rng)) is None:
-            seed += 1000
-        model = random_model(seed)
-        limits = Limits(forbidden=[(int(s), int(a)) for s, a in np.argwhere(found)])
-        question = Question.of_value(model.policy)
-        plain = Conditions(forbidden=found)
-        return LimitedCase(model.mdp(), question, known, None, limits, plain)
-    model = random_model(seed)
-    mdp = model.mdp()
-    cost = rng.exponential(size=model.policy.shape) * (rng.random(model.policy.shape) < 0.7) + 0.05
-    if kind == "cost":
-        steps = number % 4 == 0
-        plain = Conditions(cost=np.ones(cost.shape) if steps else cost)
-        question = Question.of_value(model.policy)
-        return LimitedCase(mdp, question, known, "steps" if steps else cost, None, plain)
-    if kind == "best":
-        question = Best(random_policies(model, seed, 3))
-        limits, plain = _ratio(question, 4.0)
-        plain = Conditions(cost=cost, caps=plain.caps)
-        return LimitedCase(mdp, question, known, cost, limits, plain)
+    model = random_model(number)
     question = Question.of_value(model.policy)
+    cost = rng.exponential(size=model.policy.shape) * (rng.random(model.policy.shape) < 0.7) + 0.05
     ratio = float(rng.choice([1.0, 1.3, 2.0, 5.0]))
-    if kind == "ratio":
-        return LimitedCase(mdp, question, known, None, *_ratio(question, ratio))
-    if kind == "floor":
-        return LimitedCase(mdp, question, known, None, *_floor(model, mdp, rng.uniform(0.0, 0.8)))
-    if kind == "sums":
-        return LimitedCase(mdp, question, known, None, *_sums(model, mdp, rng))
-    value = policy_value(mdp, model.policy)
-    caps = _ratio(question, ratio)[1].caps
-    limits = Limits(max_ratio=ratio, min_return="95%")
-    sums = ((-_discounted(mdp, mdp.reward_mean), -(value - 0.05 * abs(value))),)
-    return LimitedCase(
-        mdp, question, known, cost, limits, Conditions(cost=cost, caps=caps, sums=sums)
-    )
+    asked: Any = None
+    limits: Limits | None = None
+    if kind == "cost":
+        asked = "steps" if number % 4 == 0 else cost
+        plain = Conditions(cost=np.ones(cost.shape) if number % 4 == 0 else cost)
+    elif kind == "forbidden":
+        seed = number
+        while (table := _forbidden(model, known, rng)) is None:
+            seed += 1000
+            model = random_model(seed)
+        question = Question.of_value(model.policy)
+        limits = Limits(forbidden=[(int(s), int(a)) for s, a in np.argwhere(table)])
+        plain = Conditions(forbidden=table)
+    elif kind == "ratio":
+        limits, plain = _ratio(question, ratio)
+    elif kind == "floor":
+        limits, plain = _floor(model, rng.uniform(0.0, 0.8))
+    elif kind == "sums":
+        limits, plain = _sums(model, rng)
+    elif kind == "best":
+        question, asked = Best(random_policies(model, number, 3)), cost
+        limits, plain = _ratio(question, 4.0)
+        plain = replace(plain, cost=cost)
+    else:
+        asked, limits = cost, Limits(max_ratio=ratio, min_return="95%")
+        plain = replace(_ratio(question, ratio)[1], cost=cost, sums=(_share(model, 0.95),))
+    return LimitedCase(model.mdp(), question, known, asked, limits, plain)
 
 
 def best_reply_value(model: PlainModel, amounts: Floats) -> float:
@@ -109,31 +109,39 @@ def _ratio(question: Question, ratio: float) -> tuple[Limits, Conditions]:
     return Limits(max_ratio=ratio), Conditions(caps=caps)
 
 
-def _floor(model: PlainModel, mdp: TabularMDP, part: float) -> tuple[Limits, Conditions]:
+def _floor(model: PlainModel, part: float) -> tuple[Limits, Conditions]:
     """A floor between the target policy's value and the largest value of all."""
+    mdp = model.mdp()
     value = policy_value(mdp, model.policy)
-    rewards = _discounted(mdp, mdp.reward_mean)
+    rewards = _discounted(mdp)
     floor = value + part * (best_reply_value(model, rewards) - value)
     return Limits(min_return=floor), Conditions(sums=((-rewards, -floor),))
 
 
-def _sums(
-    model: PlainModel, mdp: TabularMDP, rng: np.random.Generator
-) -> tuple[Limits, Conditions]:
-    """Two sums, kept by the target policy, or by what is between it and the best of the first."""
-    question = check_question(mdp, model.policy)
-    flow = occupancy(mdp, question.policy)
-    limits, plain = [], []
-    for part in (rng.uniform(0.1, 0.6), 0.0):
+def _share(model: PlainModel, share: float) -> tuple[Floats, float]:
+    """The floor at a share of the target policy's value, as a limit on a sum."""
+    mdp = model.mdp()
+    value = policy_value(mdp, model.policy)
+    return -_discounted(mdp), -(value - (1.0 - share) * abs(value))
+
+
+def _sums(model: PlainModel, rng: np.random.Generator) -> tuple[Limits, Conditions]:
+    """Two sums: one below the target policy's, one above it."""
+    mdp = model.mdp()
+    flow = occupancy(mdp, model.policy)
+    below = rng.uniform(0.1, 0.6)
+    sums = []
+    for part in (below, -0.5):
         table = rng.exponential(size=model.policy.shape)
         amounts = np.repeat(table[None], mdp.horizon, axis=0)
         on_policy = float((amounts * flow).sum())
-        least = -best_reply_value(model, -amounts)
-        most = on_policy - part * (on_policy - least) if not limits else 1.5 * on_policy
-        limits.append((table, most))
-        plain.append((amounts, most))
-    return Limits(max_sums=limits), Conditions(sums=tuple(plain))
+        least = -best_reply_value(model, -amounts) if part > 0 else 0.0
+        sums.append((amounts, on_policy - part * (on_policy - least)))
+    limits = Limits(max_sums=[(amounts[0], most) for amounts, most in sums])
+    return limits, Conditions(sums=tuple(sums))
 
 
-def _discounted(mdp: TabularMDP, table: Floats) -> Floats:
-    return np.asarray(mdp.discount ** np.arange(mdp.horizon)[:, None, None] * table)
+def _discounted(mdp: TabularMDP) -> Floats:
+    """What visits return, [L, S, A]."""
+    now = mdp.discount ** np.arange(mdp.horizon)
+    return np.asarray(now[:, None, None] * mdp.reward_mean)

@@ -30,7 +30,7 @@ class Limits:
         sum to at most so much in expectation.
     """
 
-    forbidden: BoolArray | Pairs | tuple[int, ...] | None = None
+    forbidden: Any = None  # BoolArray | Pairs | tuple[int, ...] | None once it is checked
     max_ratio: float | None = None
     min_return: float | str | None = None
     max_sums: Sequence[tuple[FloatArray, float]] = ()
@@ -181,7 +181,7 @@ def _check_floor(floor: Any) -> float | str | None:
     elif _is_number(floor):
         return float(floor)
     raise InputError(
-        f'min_return is {floor!r}; it must be a number, or a share of the target policy\'s value '
+        f"min_return is {floor!r}; it must be a number, or a share of the target policy's value "
         f'such as "95%"'
     )
 

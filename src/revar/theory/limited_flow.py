@@ -13,7 +13,7 @@ from revar.model.arrays import FloatArray
 from revar.model.validation import pair_name
 from revar.theory.limited_steps import limited_sweeps
 from revar.theory.mixtures import MixedFunctions, best_mixture_of
-from revar.theory.restrictions import ROUNDING, Flow, Restrictions
+from revar.theory.restrictions import ROUNDING, Restrictions
 
 FIRST_SWEEPS = 64
 FIRST_REPLIES = 8
@@ -33,7 +33,8 @@ FINER = 0.1
 class LimitedSolver:
     """The flows that are mixed, their shares, and the best lower bound so far.
 
-    The first flow visits everything and has room below the limits on sums. Shares are of the cost, so that the visits they mix are visits per unit of cost.
+    The first flow visits everything and has room below the limits on sums. Shares are of the cost,
+    so that the visits they mix are visits per unit of cost.
     """
 
     def __init__(self, restrictions: Restrictions, objectives: FloatArray) -> None:
@@ -60,13 +61,16 @@ class LimitedSolver:
 
     @property
     def limit(self) -> float:
+        """The largest of the objectives."""
         return float(self.values.max()) if self.needed.any() else 0.0
 
     @property
     def gap(self) -> float:
+        """How far the limit may be above the optimum."""
         return max(0.0, self.limit - self.bound)
 
     def solve(self, tolerance: float) -> None:
+        """Sweep, mix and add replies until the gap is the tolerance's share of the limit."""
         self.make_room()
         if not self.needed.any():
             return
@@ -140,9 +144,7 @@ class LimitedSolver:
         )
         self.shares = found.shares
         self.weights = found.multipliers[: len(self.weights)]
-        self.multipliers = (
-            unit * found.multipliers[len(self.weights) :] / self.restrictions.units
-        )
+        self.multipliers = unit * found.multipliers[len(self.weights) :] / self.restrictions.units
         self._drop_unused()
 
     def reply(self) -> FloatArray:

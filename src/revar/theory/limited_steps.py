@@ -49,15 +49,21 @@ def keep_to_caps(behavior: FloatArray, caps: FloatArray, step: int, state: int) 
                     behavior[step, state, a] *= scale
             rest = 0.0
             break
-    spare_room = 0.0
+    _share_out(behavior, caps, step, state, rest)
+
+
+@compiled_in_place
+def _share_out(behavior: FloatArray, caps: FloatArray, step: int, state: int, rest: float) -> None:
+    """Take the marks off, and spread what is left in proportion to the room below the caps."""
+    actions = caps.shape[1]
+    total = 0.0
     for a in range(actions):
         behavior[step, state, a] = abs(behavior[step, state, a])
-        spare_room += caps[state, a] - behavior[step, state, a]
-    if rest > 0.0 and spare_room > 0.0:
-        part = min(1.0, rest / spare_room)
+        total += caps[state, a] - behavior[step, state, a]
+    if rest > 0.0 and total > 0.0:
+        part = min(1.0, rest / total)
         for a in range(actions):
-            room = caps[state, a] - behavior[step, state, a]
-            behavior[step, state, a] += part * room
+            behavior[step, state, a] += part * (caps[state, a] - behavior[step, state, a])
 
 
 @inlined
@@ -66,6 +72,41 @@ def _expected(outcomes: Outcomes, pair: int, values: FloatArray, row: int) -> fl
     total = 0.0
     for o in range(outcomes.row_start[pair], outcomes.row_start[pair + 1]):
         total += outcomes.probability[o] * values[row, outcomes.successor[o]]
+    return total
+
+
+@compiled_in_place
+def _find_worths(
+    outcomes: Outcomes,
+    caps: FloatArray,
+    prices: FloatArray,
+    worth: FloatArray,
+    later: FloatArray,
+    now: float,
+    behavior: FloatArray,
+    spare: FloatArray,
+    room: FloatArray,
+    step: int,
+    state: int,
+) -> float:
+    """Fill room with Q and the shares of a state, spare with its U; the sum of shares times Q."""
+    actions = caps.shape[1]
+    here, ahead = step % 2, (step + 1) % 2
+    worst = inf
+    for a in range(actions):
+        if caps[state, a] > 0.0:
+            pair = state * actions + a
+            own = worth[state, a] + now * later[state, a]
+            own += _expected(outcomes, pair, spare, 2 + ahead)
+            worst = min(worst, own)
+            room[0, a] = own
+            room[1, a] = prices[state, a] + _expected(outcomes, pair, spare, ahead)
+    spare[2 + here, state] = worst
+    total = 0.0
+    for a in range(actions):
+        room[0, a] = max(0.0, room[0, a] - worst) + room[1, a] if caps[state, a] > 0.0 else 0.0
+        room[1, a] = behavior[step, state, a]
+        total += room[1, a] * room[0, a]
     return total
 
 
@@ -99,21 +140,9 @@ def limited_sweep(
         now = discount**t
         for i in range(start[t], start[t + 1]):
             s = layer_states[i]
-            worst = inf
-            for a in range(actions):
-                if caps[s, a] > 0.0:
-                    p = s * actions + a
-                    own = worth[s, a] + now * later[s, a]
-                    own += _expected(outcomes, p, spare, 2 + ahead)
-                    worst = min(worst, own)
-                    room[0, a] = own
-                    room[1, a] = prices[s, a] + _expected(outcomes, p, spare, ahead)
-            spare[2 + here, s] = worst
-            total = 0.0
-            for a in range(actions):
-                room[0, a] = max(0.0, room[0, a] - worst) + room[1, a] if caps[s, a] > 0.0 else 0.0
-                room[1, a] = behavior[t, s, a]
-                total += room[1, a] * room[0, a]
+            total = _find_worths(
+                *(outcomes, caps, prices, worth, later, now, behavior, spare, room, t, s)
+            )
             spare[here, s] = 0.0
             if total > 0.0:
                 for a in range(actions):
