@@ -16,7 +16,8 @@ def test_the_ways_to_forbid_say_the_same() -> None:
     pairs = [(0, 1), (1, 1), (2, 1)]
     for forbidden in (table, table.tolist(), pairs, np.array(pairs), [1], np.array([1]), (1,)):
         np.testing.assert_array_equal(Limits(forbidden=forbidden).forbidden_pairs(3, 2), table)
-    for nothing in (None, [], (), np.zeros((3, 2), dtype=bool)):
+    empty: list[Any] = [None, [], (), np.zeros((3, 2), dtype=bool)]
+    for nothing in empty:
         assert not Limits(forbidden=nothing).forbidden_pairs(3, 2).any()
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.validation import pair_name
+from revar.theory.costs import weighted_sum
 from revar.theory.limited_steps import limited_sweeps
 from revar.theory.mixtures import MixedFunctions, best_mixture_of
 from revar.theory.restrictions import ROUNDING, Restrictions
@@ -40,7 +41,7 @@ class LimitedSolver:
     def __init__(self, restrictions: Restrictions, objectives: FloatArray) -> None:
         self.restrictions = restrictions
         self.objectives = objectives  # [Q, S, A], the costs of each
-        self.needed = objectives.any(axis=0)  # [S, A]
+        self.needed = np.asarray(objectives.any(axis=0))  # [S, A]
         restrictions.require_visits(self.needed)
         self.weights = np.full(len(objectives), 1.0 / len(objectives))  # [Q]
         self.multipliers = np.zeros(len(restrictions.most))  # [M], of the sums
@@ -124,10 +125,20 @@ class LimitedSolver:
         behavior = self.behavior
         worth, later = restrictions.own_worth(self.multipliers / self.cost)
         limited_sweeps(
-            *(mdp.arrays.outcomes, mdp.arrays.initial, restrictions.layers, restrictions.caps),
-            *(np.tensordot(self.weights, self.objectives, axes=1), restrictions.nothing, 1.0),
-            *(restrictions.episode_cost, restrictions.visit_cost, worth, later, mdp.discount),
-            *(behavior, count),
+            mdp.arrays.outcomes,
+            mdp.arrays.initial,
+            restrictions.layers,
+            restrictions.caps,
+            weighted_sum(self.weights, self.objectives),
+            restrictions.nothing,
+            1.0,
+            restrictions.episode_cost,
+            restrictions.visit_cost,
+            worth,
+            later,
+            mdp.discount,
+            behavior,
+            count,
         )
         self._join(behavior, 0.5)
 
@@ -156,7 +167,7 @@ class LimitedSolver:
         """
         restrictions = self.restrictions
         visits = self._visits()
-        costs = np.tensordot(self.weights, self.objectives, axes=1)
+        costs = weighted_sum(self.weights, self.objectives)
         prices = np.divide(costs, visits**2, out=np.zeros(costs.shape), where=costs > 0)
         value = rate = float(np.sum(prices * visits))
         allowance = float(self.multipliers @ restrictions.most)
@@ -187,12 +198,13 @@ class LimitedSolver:
         for share, flow in zip(self.shares, self.flows, strict=True):
             total += share / flow.spent * flow.flow
         masses = total.sum(axis=2, keepdims=True)
-        return np.divide(total, masses, out=self.start.copy(), where=masses > 0)
+        return np.asarray(np.divide(total, masses, out=self.start.copy(), where=masses > 0))
 
     def _visits(self) -> FloatArray:
         """Visits per unit of cost, [S, A]."""
         parts = [share / flow.spent for share, flow in zip(self.shares, self.flows, strict=True)]
-        return np.tensordot(parts, np.stack([flow.visits for flow in self.flows]), axes=1)
+        every = np.stack([flow.visits for flow in self.flows])
+        return np.asarray(np.tensordot(parts, every, axes=1))
 
     def _rows(self) -> FloatArray:
         """How far each flow exceeds each limit on sums, per unit of cost, [M, K]."""

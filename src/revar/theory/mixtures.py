@@ -165,7 +165,7 @@ class _System:
         """
         point = self.point
         try:
-            inverse = np.linalg.inv(self.matrix)
+            inverse: FloatArray = np.asarray(np.linalg.inv(self.matrix), dtype=np.float64)
         except np.linalg.LinAlgError:
             return None
         ahead = self._change(inverse, np.zeros(point.below.shape), np.zeros(point.shares.shape))

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from revar.errors import InputError
-from revar.model.arrays import FloatArray, Layers
+from revar.model.arrays import BoolArray, FloatArray, Layers
 from revar.model.limits import Limits, check_limits, check_visit_costs
 from revar.model.mdp import TabularMDP
 from revar.model.question import Question
 from revar.model.structure import reachable_layers
 from revar.model.validation import pair_name
+from revar.theory.caps import keep_to_caps, limited_reply
 from revar.theory.flow_steps import flow_of
-from revar.theory.limited_steps import keep_to_caps, limited_reply
 from revar.theory.proportions import fallback_shares
 from revar.theory.values import policy_value
 
@@ -69,7 +69,7 @@ class Restrictions:
     @property
     def rounding(self) -> FloatArray:
         """By how much each sum may exceed its limit, [M]."""
-        return np.maximum(ROUNDING * np.abs(self.most), LEAST_ROUNDING * self.units)
+        return np.asarray(np.maximum(ROUNDING * np.abs(self.most), LEAST_ROUNDING * self.units))
 
     def behavior_within_caps(self, shares: FloatArray) -> FloatArray:
         """Shares [S, A] at every step, scaled in each state to keep to the caps."""
@@ -118,11 +118,11 @@ class Restrictions:
             sums = np.where(self.discounted, np.einsum("isa,sa->i", self.amounts, later), sums)
         return Flow(flow, visits, spent, sums)
 
-    def require_visits(self, costs: FloatArray) -> None:
-        """Refuse limits under which a pair that the estimate needs is never visited."""
+    def require_visits(self, needed: BoolArray) -> None:
+        """Refuse limits under which a `needed` [S, A] pair is never visited."""
         entered = np.zeros(self.mdp.states, dtype=bool)
         entered[self.layers.states] = True
-        missing = (costs > 0) & ~((self.caps > 0) & entered[:, None])
+        missing = needed & ~((self.caps > 0) & entered[:, None])
         if missing.any():
             pair = pair_name(int(np.argmax(missing)), self.mdp.actions)
             raise InputError(
