@@ -57,7 +57,7 @@ def test_packages_are_loaded_when_first_used(name: str) -> None:
 
 def test_the_names_that_are_fixed_are_there() -> None:
     fixed = {"TabularMDP", "policy_value", "sampling_proportions", "oracle_mse"}
-    fixed |= {"Difference", "Values", "optimal_flow"}
+    fixed |= {"Difference", "Values", "optimal_flow", "Limits"}
     assert fixed <= set(revar._HOMES)
 
 

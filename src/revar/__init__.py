@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from revar.evaluation.stored import evaluate_data as evaluate_data
     from revar.model.files import load_mdp as load_mdp
     from revar.model.files import save_mdp as save_mdp
+    from revar.model.limits import Limits as Limits
     from revar.model.mdp import TabularMDP as TabularMDP
     from revar.model.question import Best as Best
     from revar.model.question import Difference as Difference
@@ -86,6 +87,7 @@ _HOMES = {
     "to_gymnasium": "revar.environments.opening",
     "from_gymnasium": "revar.environments.tables",
     "TabularMDP": "revar.model.mdp",
+    "Limits": "revar.model.limits",
     "load_mdp": "revar.model.files",
     "save_mdp": "revar.model.files",
     "Best": "revar.model.question",

@@ -7,6 +7,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
+from revar.model.limits import Limits, check_limits
 from revar.model.mdp import TabularMDP
 from revar.model.structure import reachable_layers
 from revar.model.task import check_question
@@ -19,7 +20,9 @@ from revar.theory.flow_steps import (
     mix,
     objective,
 )
+from revar.theory.limited_flow import LimitedSolver
 from revar.theory.proportions import fallback_shares
+from revar.theory.restrictions import Restrictions
 
 # Work before the solver gives up on the tolerance and reports the gap it has reached.
 MOST_SWEEPS = 200_000
@@ -33,17 +36,25 @@ class OptimalFlow:
     """The best way to collect, what it achieves, and how far from the best it can be.
 
     `weights` says how much each combination of the question matters; of Best, each difference of a
-    policy to the leader, whose own weight is zero.
+    policy to the leader, whose own weight is zero. Where a cost is given, the limit is K*MSE times
+    the cost of an episode: the error times what was spent.
     """
 
     behavior: FloatArray  # [L, S, A]
     limit: float  # K*MSE under the behavior; of Best, the largest over its squared gap
     gap: float  # no behavior has a K*MSE below limit - gap
     weights: FloatArray  # [Q]
+    cost: float = 1.0  # what an episode costs, 1 where no cost is given
 
 
 def optimal_flow(
-    mdp: TabularMDP, question: Any, *, known_transitions: bool = False, tolerance: float = 1e-4
+    mdp: TabularMDP,
+    question: Any,
+    *,
+    known_transitions: bool = False,
+    tolerance: float = 1e-4,
+    cost: Any = None,
+    limits: Limits | None = None,
 ) -> OptimalFlow:
     """Minimise sum C/X over all behaviors, to a certified gap of `tolerance` times the limit.
 
@@ -52,6 +63,9 @@ def optimal_flow(
     any prices p, K*MSE >= (sum sqrt(C p))^2 / (the most that an episode can earn at prices p).
     `question` is a policy or a Question. For Best the largest of several such sums is minimised:
     any weighted mean of them bounds it, and weights rise on the largest until they balance.
+
+    `cost` says what a visit costs: "steps" (1 each) or an array [S, A]; then the error times the
+    cost of an episode is minimised. `limits` says what the behavior may not do.
     """
     if not tolerance > 0.0:
         raise InputError(f"tolerance is {tolerance}; it must be positive")
@@ -60,13 +74,17 @@ def optimal_flow(
         costs = combination_costs(mdp, asked, known_transitions)
     else:
         costs = one_step_costs(mdp, asked, known_transitions=known_transitions)[None]
-    start = 0.5 * (fallback_shares(asked.policy) + 1.0 / mdp.actions)
-    solver = _Solver(mdp, costs, np.repeat(start[None], mdp.horizon, axis=0))
+    solver: _Solver | LimitedSolver
+    if cost is None and check_limits(limits).none:
+        start = 0.5 * (fallback_shares(asked.policy) + 1.0 / mdp.actions)
+        solver = _Solver(mdp, costs, np.repeat(start[None], mdp.horizon, axis=0))
+    else:
+        solver = LimitedSolver(Restrictions(mdp, asked, cost, limits), costs)
     solver.solve(tolerance)
     weights = asked.combinations.weights
     if asked.combinations.best:
         weights = np.insert(solver.weights, find_leader(mdp, asked.policies)[0], 0.0)
-    return OptimalFlow(solver.behavior, solver.limit, solver.gap, weights)
+    return OptimalFlow(solver.behavior, solver.limit, solver.gap, weights, solver.cost)
 
 
 class _Solver:
@@ -88,6 +106,7 @@ class _Solver:
         self.spare = np.zeros((2, mdp.states + 1))
         self.value = 0.0  # the weighted mean of `values`
         self.bound = 0.0
+        self.cost = 1.0
 
     @property
     def limit(self) -> float:
