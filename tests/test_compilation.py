@@ -37,14 +37,14 @@ def standard_error(folder: Path) -> float:
 
 @pytest.mark.slow
 def test_an_edit_in_one_file_reaches_what_other_files_compiled_of_it(tmp_path: Path) -> None:
-    # The estimator has the recursions of another file compiled into it.
+    # The estimator has functions of another file compiled into it.
     package = copy_of_the_package(tmp_path)
     before = standard_error(tmp_path)
-    recursions = package / "theory" / "recursions.py"
-    source = recursions.read_text()
-    line = "cost = w * w * reward_variance[s, a]\n"
+    influence = package / "theory" / "influence.py"
+    source = influence.read_text()
+    line = "covariance = w * other_w * reward_variance[state, action]\n"
     assert source.count(line) == 1
-    recursions.write_text(source.replace(line, line.replace("=", "= 4.0 *", 1)))
+    influence.write_text(source.replace(line, line.replace("=", "= 4.0 *", 1)))
     assert abs(standard_error(tmp_path) / before - 2.0) < 1e-9
 
 

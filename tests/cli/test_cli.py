@@ -78,10 +78,6 @@ def test_results_go_to_output_everywhere() -> None:
     assert not options_of(main.revar) & {"--out", "--save", "--to"}
 
 
-def test_compare_is_kept_free() -> None:
-    assert "compare" not in main.revar.commands
-
-
 def test_bad_input_ends_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

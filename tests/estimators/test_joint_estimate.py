@@ -157,8 +157,8 @@ def test_equal_policies_have_no_difference() -> None:
     joint = CertaintyEquivalence().joint_estimate(task, data)
     difference = joint.difference(0, 1)
     assert difference.value == 0.0
-    # What rounding may leave, and no more.
-    assert 0.0 < difference.standard_error < 2e-6 * joint.value_of(0).standard_error
+    # What rounding may leave of four equal terms, and no more.
+    assert difference.standard_error == pytest.approx(2e-6 * joint.value_of(0).standard_error)
     single = CertaintyEquivalence().estimate(Task.of(problem.mdp, problem.policy), data)
     assert joint.value_of(0) == joint.value_of(1) == single
     # Shared to the draws' standard error: 0.0016 for a chance of one half.

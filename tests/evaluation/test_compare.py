@@ -226,6 +226,23 @@ def test_policies_that_do_nearly_the_same_are_not_told_apart_by_rounding() -> No
     assert low < 0.0 < high
 
 
+class Jackpot(Corridor):
+    """One step: action 0 pays about half; action 1 pays 20, but in one of twenty cases."""
+
+    def step(self, action: Any) -> Any:
+        noise = float(self.np_random.normal())
+        won = 20.0 * float(self.np_random.random() < 0.05)
+        return 0, won if action else 0.5 + 0.1 * noise, True, False, {}
+
+
+def test_rare_wins_are_waited_for() -> None:
+    """An arm that has shown one outcome so far has an unknown variance, not none."""
+    policies = {"safe": constant([1.0, 0.0]), "bold": constant([0.0, 1.0])}
+    for seed in range(40):
+        result = compare(Jackpot(1), policies, episodes=3000, horizon=1, seed=seed, decide=0.95)
+        assert result.best == "bold" or not result.decided
+
+
 def test_nothing_is_decided_where_nothing_varied() -> None:
     arms = revar.TabularMDP(np.zeros((1, 2, 1)), [[1.0, 0.9]], [[0.0, 0.0]], [1.0], 1)
     policies = {"one": np.array([[1.0, 0.0]]), "two": np.array([[0.0, 1.0]])}

@@ -24,6 +24,9 @@ from revar.model.trajectory import Dataset
 from revar.theory.influence import influence, pair_covariance
 from revar.theory.recursions import backward_values, unvisited_mass
 
+# What has not happened in so many visits has, with 95% confidence, a probability below 1%.
+TELLING_VISITS = 300
+
 
 @estimators.register("certainty-equivalence")
 @dataclass(frozen=True)
@@ -77,16 +80,56 @@ class CertaintyEquivalence(Estimator):
         for name, policy in named_policies(task.question):
             reached = reachable_layers(observed.outcomes, initial, policy > 0, task.horizon)
             check_sums(policy, name, np.unique(reached.states))
+        layers = reachable_layers(observed.outcomes, initial, task.policy > 0, task.horizon)
         values, covariance, unvisited = plug_in(
             observed,
             initial,
             task.policies,
-            reachable_layers(observed.outcomes, initial, task.policy > 0, task.horizon),
+            layers,
             task.discount,
             self.known_transitions,
             episodes if task.initial is None else 0,
         )
-        return JointEstimate(values, covariance, episodes, unvisited)
+        silent = silent_shares(observed, initial, task.policies, layers, task.discount)
+        return JointEstimate(values, covariance, episodes, unvisited, silent_share=silent)
+
+
+@compiled
+def silent_shares(
+    statistics: RunStatistics,
+    initial: FloatArray,
+    policies: FloatArray,
+    layers: Layers,
+    discount: float,
+) -> FloatArray:
+    """The share of each policy's steps in pairs that always did the same, in few visits, [J].
+
+    The variance of such a pair is unknown rather than zero: what it has not shown may be rare.
+    Where no pair varies at all, nothing suggests that, and the shares are zero.
+    """
+    count, states, actions = policies.shape
+    row_start = statistics.outcomes.row_start
+    silent = np.zeros((states, actions))
+    varies = False
+    for s in range(states):
+        for a in range(actions):
+            pair = s * actions + a
+            outcomes = 0
+            for o in range(row_start[pair], row_start[pair + 1]):
+                outcomes += statistics.outcome_count[o] > 0
+            if outcomes > 1 or statistics.reward_squares[s, a] > 0.0:
+                varies = True
+            elif 0 < statistics.visits[s, a] < TELLING_VISITS:
+                silent[s, a] = 1.0
+    shares = np.zeros(count)
+    if varies:
+        no_values = np.zeros((layers.start.size, states + 1))
+        for j in range(count):
+            weight, _ = influence(
+                statistics.outcomes, initial, policies[j], no_values, layers, discount
+            )
+            shares[j] = np.sum(weight * silent) / np.sum(weight)
+    return shares
 
 
 @compiled

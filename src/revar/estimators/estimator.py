@@ -75,6 +75,8 @@ class JointEstimate:
     episodes: int
     unvisited_probability: FloatArray  # [J] by policy, as in `Estimate`
     confidence: float = 0.95
+    # [J] of the steps, those in pairs that always did the same, in few visits, where others vary
+    silent_share: FloatArray | None = None
 
     def value_of(self, policy: int, quantile: float | None = None) -> Estimate:
         """The value of one of the policies, by its number."""

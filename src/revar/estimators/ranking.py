@@ -9,6 +9,8 @@ from revar.model.arrays import FloatArray
 
 # Nothing is decided while a larger share of a policy's episodes rests on no data.
 MOST_UNVISITED = 0.01
+# Nor while most steps of a policy take what always did the same, in few visits.
+MOST_SILENT = 0.5
 # Nor before so many episodes where nothing varied: what never did may be rare.
 LEAST_WITHOUT_NOISE = 1000
 
@@ -140,8 +142,13 @@ class Ranking:
         """What the intervals of the differences say; smaller ones than `indifference` are none."""
         sorts: dict[str, list[str]] = {"beaten": [], "equal": [], "undecided": []}
         unseen = self.joint.unvisited_probability > MOST_UNVISITED
+        silent = self.joint.silent_share
         for name, difference in self.differences.items():
-            sorts[_judge(difference, indifference)].append(name)
+            sort = _judge(difference, indifference)
+            pair = [self.leader, self.names.index(name)]
+            if silent is not None and silent[pair].max() > MOST_SILENT:
+                sort = "undecided"
+            sorts[sort].append(name)
         return Verdict(
             self.names[self.leader],
             tuple(sorts["beaten"]),
