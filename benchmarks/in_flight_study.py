@@ -36,7 +36,7 @@ def in_flight(
         horizon=mdp.horizon,
         discount=mdp.discount,
         actions=mdp.actions,
-        episodes=episodes,
+        budget=episodes,
         seed=seed,
         keep_episodes=False,
     )

@@ -76,7 +76,7 @@ def costs_of(problem: str) -> Costs:
     horizon, actions = horizon_of(env, None), action_count(env)
 
     def collected() -> Collection:
-        return Collection(strategy, horizon=horizon, actions=actions, episodes=EPISODES, seed=0)
+        return Collection(strategy, horizon=horizon, actions=actions, budget=EPISODES, seed=0)
 
     asked = combinations_of("values", 1)
     setup = WorkerSetup(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from revar.evaluation.result import EvaluationResult as EvaluationResult
     from revar.evaluation.run import EvaluationError as EvaluationError
     from revar.evaluation.stored import evaluate_data as evaluate_data
+    from revar.model.budget import Budget as Budget
     from revar.model.files import load_mdp as load_mdp
     from revar.model.files import save_mdp as save_mdp
     from revar.model.limits import Limits as Limits
@@ -87,6 +88,7 @@ _HOMES = {
     "to_gymnasium": "revar.environments.opening",
     "from_gymnasium": "revar.environments.tables",
     "TabularMDP": "revar.model.mdp",
+    "Budget": "revar.model.budget",
     "Limits": "revar.model.limits",
     "load_mdp": "revar.model.files",
     "save_mdp": "revar.model.files",

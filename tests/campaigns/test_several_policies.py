@@ -69,7 +69,7 @@ def collection_of(strategy: str, question: str) -> tuple[list[list[int]], Collec
         strategy,
         horizon=WORLD.horizon,
         actions=4,
-        episodes=EPISODES,
+        budget=EPISODES,
         seed=5,
         names=NAMES,
         combinations=combinations_of(question, len(NAMES)),

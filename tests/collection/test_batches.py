@@ -35,7 +35,7 @@ def close(one: VisitStatistics, other: VisitStatistics) -> bool:
 
 def test_added_batches_are_the_episodes_and_what_they_tell(episodes: Dataset) -> None:
     policy = np.full(4, 0.25)
-    collection = Collection("on-policy", horizon=12, actions=4, episodes=60, seed=0)
+    collection = Collection("on-policy", horizon=12, actions=4, budget=60, seed=0)
     for first, end in ((0, 1), (1, 20), (20, 60)):
         batch = pack(request(first, end - first), episodes.part(first, end), known=0)
         assert len(batch.keys) <= 16
@@ -65,7 +65,7 @@ def test_batches_added_late_are_kept_by_number(episodes: Dataset) -> None:
 
 def test_a_plan_is_sent_again_only_when_it_is_another(episodes: Dataset) -> None:
     policy = np.full(4, 0.25)
-    collection = Collection("flow", horizon=12, actions=4, episodes=60, seed=0)
+    collection = Collection("flow", horizon=12, actions=4, budget=60, seed=0)
     dispatcher = Dispatcher(collection)
     first = dispatcher.shared_plan()
     assert first.plan.scores.shape == (12, 0, 4)

@@ -11,6 +11,7 @@ from revar import Dataset, Task, VisitStatistics
 from revar.collection import Collection
 from revar.collection.saving import save
 from revar.errors import InputError
+from revar.model.budget import Budget
 from revar.simulation.plain import PlainRun, play_episode
 from revar.simulation.world import World
 from revar.strategies import find_strategy, strategies
@@ -69,7 +70,7 @@ def test_decisions_are_those_of_a_simulation(strategy: str, problem_id: str) -> 
     """All states told in the model's order, the same draws: the same episodes, bit for bit."""
     problem = revar.find_problem(problem_id)
     mdp, policy = problem.mdp, problem.policy
-    task = Task(policy, mdp.horizon, mdp.discount, episodes=EPISODES)
+    task = Task(policy, mdp.horizon, mdp.discount, budget=Budget(EPISODES))
     twin = PlainRun(
         find_strategy(strategy),
         task,
@@ -78,7 +79,7 @@ def test_decisions_are_those_of_a_simulation(strategy: str, problem_id: str) -> 
     )
     expected = Dataset.of(play_episode(twin, World.of(mdp)) for _ in range(EPISODES))
     collection = Collection(
-        strategy, horizon=mdp.horizon, discount=mdp.discount, episodes=EPISODES, actions=mdp.actions
+        strategy, horizon=mdp.horizon, discount=mdp.discount, budget=EPISODES, actions=mdp.actions
     )
     for state in range(mdp.states):
         collection.states.enter(state, policy[state])
@@ -99,7 +100,7 @@ def test_states_are_numbered_as_they_appear_under_any_key(strategy: str) -> None
 
     datasets = []
     for key in (lambda state: state, named):
-        collection = Collection(strategy, horizon=12, actions=4, episodes=EPISODES, seed=5)
+        collection = Collection(strategy, horizon=12, actions=4, budget=EPISODES, seed=5)
         for number in range(EPISODES):
             play(collection, problem.mdp, problem.policy, number, key=key)
         datasets.append(collection.dataset)
@@ -116,7 +117,7 @@ def test_replaying_stored_episodes_is_resuming(strategy: str, stop: int) -> None
     problem = revar.find_problem("gridworld")
 
     def fresh() -> Collection:
-        return Collection(strategy, horizon=12, actions=4, episodes=EPISODES, seed=8)
+        return Collection(strategy, horizon=12, actions=4, budget=EPISODES, seed=8)
 
     whole = fresh()
     for number in range(EPISODES):
@@ -135,7 +136,7 @@ def test_episodes_played_in_step_are_replayed_in_step() -> None:
     problem = revar.find_problem("gridworld")
     world = World.of(problem.mdp)
     rng = np.random.default_rng(0)
-    played = Collection("flow", horizon=12, actions=4, episodes=EPISODES, seed=8)
+    played = Collection("flow", horizon=12, actions=4, budget=EPISODES, seed=8)
     for first in range(0, EPISODES, 4):
         episodes = [played.start(first + i) for i in range(4)]
         at = [0] * 4
@@ -150,7 +151,7 @@ def test_episodes_played_in_step_are_replayed_in_step() -> None:
                 episode.observe(rng.normal(), None if at[i] == 16 else at[i])
         for episode in reversed(episodes):  # the dataset has them by number
             episode.finish()
-    replayed = Collection("flow", horizon=12, actions=4, episodes=EPISODES, seed=8)
+    replayed = Collection("flow", horizon=12, actions=4, budget=EPISODES, seed=8)
     replayed.replay(played.dataset, lambda state: problem.policy[state], width=4)
     assert same_data(played.dataset, replayed.dataset)
     assert same_statistics(played.statistics, replayed.statistics)
@@ -165,7 +166,7 @@ def test_prior_episodes_teach_and_spend_no_budget() -> None:
     elsewhere = Collection("uniform", horizon=12, actions=4, seed=1)
     for number in range(20):
         play(elsewhere, problem.mdp, problem.policy, number)
-    collection = Collection("flow", horizon=12, actions=4, episodes=10, seed=2)
+    collection = Collection("flow", horizon=12, actions=4, budget=10, seed=2)
     collection.learn_from(elsewhere.dataset, lambda state: problem.policy[state])
     assert collection.task.episodes == 30
     assert collection.estimate() == elsewhere.estimate()
@@ -238,7 +239,7 @@ def test_what_does_not_fit_is_refused_in_a_sentence() -> None:
 
 
 def test_a_refused_act_leaves_nothing_behind() -> None:
-    collection = Collection("flow", horizon=3, actions=2, episodes=9, seed=0)
+    collection = Collection("flow", horizon=3, actions=2, budget=9, seed=0)
     episode = collection.start(0)
     episode.act("here", [0.5, 0.5])
     episode.observe(0.0, "there")
@@ -255,7 +256,7 @@ def test_a_refused_act_leaves_nothing_behind() -> None:
 
 def test_a_new_state_is_treated_as_by_a_strategy_without_data() -> None:
     """Under a plan that does not know it, flow tries every action twice, then even shares."""
-    collection = Collection("flow", horizon=1, actions=2, episodes=1000, seed=0)
+    collection = Collection("flow", horizon=1, actions=2, budget=1000, seed=0)
     for number in range(200):  # the last plan lasts from 96 or so to the end
         episode = collection.start(number)
         episode.act("known", [0.5, 0.5])
@@ -275,7 +276,7 @@ def test_a_new_state_is_treated_as_by_a_strategy_without_data() -> None:
 @pytest.mark.parametrize("strategy", ["on-policy", "flow", "revar"])
 def test_visits_have_a_row_for_a_state_that_was_never_left(strategy: str) -> None:
     """Compiled choices read the row of the state they act in, and nothing checks its bounds."""
-    collection = Collection(strategy, horizon=2, actions=2, episodes=9, seed=0)
+    collection = Collection(strategy, horizon=2, actions=2, budget=9, seed=0)
     for number in range(40):
         state = f"start {number}"
         collection.start(number).act(state, [0.5, 0.5])
@@ -286,7 +287,7 @@ def test_visits_have_a_row_for_a_state_that_was_never_left(strategy: str) -> Non
 def test_choosing_changes_nothing_and_is_what_acting_does(strategy: str) -> None:
     """Also with a plan due, in new states, and with another row for a state not told yet."""
     problem = revar.find_problem("gridworld")
-    collection = Collection(strategy, horizon=12, actions=4, episodes=EPISODES, seed=5)
+    collection = Collection(strategy, horizon=12, actions=4, budget=EPISODES, seed=5)
     world, rng = World.of(problem.mdp), np.random.default_rng(2)
     for number in range(EPISODES):
         episode = collection.start(number)

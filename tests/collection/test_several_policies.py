@@ -14,6 +14,7 @@ from revar.collection.batches import Dispatcher, add_batch, pack, prepare
 from revar.collection.saving import SavedCollection, restore, save
 from revar.errors import InputError
 from revar.estimators import CertaintyEquivalence
+from revar.model.budget import Budget
 from revar.model.question import combinations_of
 from revar.simulation.plain import PlainRun, play_episode
 from revar.simulation.world import World
@@ -36,7 +37,7 @@ def fresh(strategy: str | Strategy, kind: str = "difference", **options: Any) ->
         actions=4,
         names=NAMES,
         combinations=combinations_of(kind, 2),
-        **{"episodes": EPISODES, "seed": 8, **options},
+        **{"budget": EPISODES, "seed": 8, **options},
     )
 
 
@@ -49,7 +50,7 @@ def rows_of(state: int) -> Any:
 def test_decisions_are_those_of_a_simulation(strategy: str, kind: str) -> None:
     """All states told in the model's order, the same draws: the same episodes, bit for bit."""
     question = Question.about(ROWS.transpose(1, 0, 2), combinations_of(kind, 2))
-    task = Task(question.policy, 12, episodes=EPISODES, question=question)
+    task = Task(question.policy, 12, budget=Budget(EPISODES), question=question)
     twin = PlainRun(find_strategy(strategy), task, VisitStatistics(16, 4), np.random.default_rng(3))
     expected = Dataset.of(play_episode(twin, World.of(GRID.mdp)) for _ in range(EPISODES))
     collection = fresh(strategy, kind)
@@ -136,7 +137,7 @@ IN_TURN: list[tuple[Strategy, list[int]]] = [
 
 
 def arms(strategy: Strategy) -> Collection:
-    return Collection(strategy, horizon=2, actions=3, episodes=20, seed=0, names=ARM_NAMES)
+    return Collection(strategy, horizon=2, actions=3, budget=20, seed=0, names=ARM_NAMES)
 
 
 def play_arms(collection: Collection, number: int, key: Hashable) -> list[int]:

@@ -11,7 +11,7 @@ from revar.problems import problems
 
 def test_a_task_of_a_model_knows_it() -> None:
     problem = problems.find("gridworld")(discount=0.5)
-    task = Task.of(problem.mdp, problem.policy, episodes=7)
+    task = Task.of(problem.mdp, problem.policy, budget=7)
     assert (task.states, task.actions, task.horizon, task.discount) == (16, 4, 12, 0.5)
     assert task.episodes == 7
     assert task.known_model("anyone") is problem.mdp
@@ -81,7 +81,7 @@ def test_the_first_state_s_distribution_is_checked() -> None:
 
 def test_the_model_can_be_withheld() -> None:
     problem = problems.find("tree")()
-    task = Task.of(problem.mdp, problem.policy, episodes=5)
+    task = Task.of(problem.mdp, problem.policy, budget=5)
     blind = task.without_model()
     assert blind.model is None
     assert task.model is problem.mdp
@@ -97,7 +97,7 @@ def test_the_model_can_be_withheld() -> None:
     [
         ({"horizon": 0}, "horizon is 0; it must be a whole number of at least 1"),
         ({"discount": 1.5}, r"discount is 1.5; it must lie in \[0, 1\]"),
-        ({"episodes": 0}, "episodes is 0; it must be a whole number of at least 1"),
+        ({"budget": 0}, "episodes is 0; it must be a whole number of at least 1"),
     ],
 )
 def test_bad_tasks_are_refused(changes: dict[str, Any], message: str) -> None:

@@ -54,7 +54,7 @@ def test_paths_give_the_plan_of_full_sweeps(name: str, scale: float, known: bool
 def test_paths_are_taken_where_they_may_be() -> None:
     """Otherwise the two above are one and the same."""
     tree: Problem = TREES["tree"]
-    task = Task.of(tree.mdp, tree.policy, episodes=10)
+    task = Task.of(tree.mdp, tree.policy, budget=10)
 
     def parameters(strategy: ReducedVariance, *, is_tree: bool) -> tuple[float, ...]:
         return tuple(strategy.compiled_rule(task, tree=is_tree).parameters.constants)

@@ -29,7 +29,7 @@ def test_episodes_are_those_that_were_counted(
         compiled=compiled,
     )
     assert len(result.datasets) == 2
-    task = Task.of(mdp, problem.policy, episodes=EPISODES)
+    task = Task.of(mdp, problem.policy, budget=EPISODES)
     for run, data in enumerate(result.datasets):
         assert len(data) == EPISODES
         pairs = data.states * mdp.actions + data.actions

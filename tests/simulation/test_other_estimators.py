@@ -106,7 +106,7 @@ def test_checkpoints_too_early_for_an_estimator_stay_empty(compiled: bool | None
 @pytest.mark.parametrize("estimator", NEEDING_EPISODES)
 def test_tracked_data_is_refused_before_anything_is_played(estimator: str, strategy: str) -> None:
     tree = problems.find("tree")(3)
-    task = Task.of(tree.mdp, tree.policy, episodes=4)
+    task = Task.of(tree.mdp, tree.policy, budget=4)
     plan = find_strategy(strategy).plan(task, VisitStatistics(tree.mdp.states, tree.mdp.actions))
 
     def attempt() -> SimulationResult:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from revar import Task, VisitStatistics
+from revar.model.budget import Budget
 from revar.model.trajectory import ENDED
 from revar.simulation.plain import PlainRun
 from revar.strategies import Plan, Strategy
@@ -30,7 +31,7 @@ def run_in_one_state(plan: Plan, policy: ArrayLike, visits: ArrayLike, seed: int
     for action, count in enumerate(np.asarray(visits).tolist()):
         for _ in range(count):
             statistics.record_step(0, action, 0.0, ENDED)
-    task = Task(shares, 1, episodes=100)
+    task = Task(shares, 1, budget=Budget(100))
     return PlainRun(FixedPlan(plan), task, statistics, np.random.default_rng(seed))
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from revar import Task, VisitStatistics, estimation_variance, one_step_costs, simulate
 from revar.errors import InputError
+from revar.model.budget import Budget
 from revar.problems import problems
 from revar.strategies import BanditReducedVariance, ReducedVariance
 from tests.strategies.measured import scaled_mse
@@ -65,7 +66,7 @@ def test_without_look_ahead_it_goes_where_the_policy_hardly_ever_is() -> None:
 
 
 def test_the_first_visits() -> None:
-    task = Task(np.array([[0.5, 0.5]]), 1, episodes=10)
+    task = Task(np.array([[0.5, 0.5]]), 1, budget=Budget(10))
     nothing = VisitStatistics(1, 2)
     assert BanditReducedVariance().plan(task, nothing).visits_first == 1
     assert BanditReducedVariance(0.0).plan(task, nothing).visits_first == 3

@@ -5,6 +5,7 @@ import pytest
 
 from revar import Task, VisitStatistics
 from revar.errors import InputError
+from revar.model.budget import Budget
 from revar.model.trajectory import ENDED
 from revar.strategies import ConfidenceBoundVariance, Selection
 
@@ -27,7 +28,7 @@ def statistics() -> VisitStatistics:
 
 @pytest.mark.parametrize("bound", [0.5, 1.0, 3.0])
 def test_the_index_is_the_papers(bound: float) -> None:
-    task = Task(POLICY, 4, episodes=25)
+    task = Task(POLICY, 4, budget=Budget(25))
     plan = ConfidenceBoundVariance(reward_bound=bound).plan(task, statistics())
     n = 25 * 4
     logarithm = log(2 * 3 * n * (n + 1))
@@ -41,7 +42,7 @@ def test_the_index_is_the_papers(bound: float) -> None:
 
 
 def test_it_takes_the_largest_index_and_looks_again_after_every_step() -> None:
-    plan = ConfidenceBoundVariance().plan(Task(POLICY, 4, episodes=25), statistics())
+    plan = ConfidenceBoundVariance().plan(Task(POLICY, 4, budget=Budget(25)), statistics())
     assert plan.selection is Selection.LARGEST
     assert plan.lasts == 0
     assert plan.visits_first == 1

@@ -19,7 +19,6 @@ from revar import (
     policy_value,
     simulate,
 )
-from revar.errors import InputError
 from revar.estimators import CertaintyEquivalence
 from revar.model.arrays import FloatArray, Layers
 from revar.model.structure import expand
@@ -161,7 +160,7 @@ def test_every_action_is_tried_twice_first(name: str) -> None:
 
 def test_before_the_first_episode_it_mixes_the_policy_with_equal_shares() -> None:
     problem = crossroads()
-    task = Task.of(problem.mdp, problem.policy, episodes=10).without_model()
+    task = Task.of(problem.mdp, problem.policy, budget=10).without_model()
     plan = Flow().plan(task, VisitStatistics(problem.mdp.states, problem.mdp.actions))
     assert plan.selection is Selection.FOLLOW
     assert plan.lasts == 1
@@ -193,7 +192,7 @@ def test_plans_are_made_at_geometric_times() -> None:
         252,
     ]
     problem = PROBLEMS["riverswim"]
-    task = Task.of(problem.mdp, problem.policy, episodes=1000).without_model()
+    task = Task.of(problem.mdp, problem.policy, budget=1000).without_model()
     for episode in (1, 5, 37):
         plan = Flow().plan(task, collected(problem, episode))
         assert plan.lasts == plan_times(episode, DEFAULT_TUNING)[-1] - episode
@@ -204,7 +203,7 @@ def test_plans_are_probabilities(name: str) -> None:
     problem = ALL[name]
     for strategy in VARIANTS:
         for episodes in (1, 30):
-            task = Task.of(problem.mdp, problem.policy, episodes=100)
+            task = Task.of(problem.mdp, problem.policy, budget=100)
             scores = strategy.plan(task, collected(problem, episodes)).scores
             assert scores.shape == (problem.mdp.horizon, *problem.policy.shape)
             assert scores.min() >= 0.0
@@ -224,7 +223,7 @@ def test_plans_make_up_for_the_past() -> None:
             statistics.record_step(0, arm, 1.0 if number % 2 else -1.0, ENDED)
 
     def shares(budget: int, tuning: Tuning) -> FloatArray:
-        task = Task.of(arms.mdp, arms.policy, episodes=budget)
+        task = Task.of(arms.mdp, arms.policy, budget=budget)
         return np.asarray(Flow(tuning=tuning).plan(task, statistics).scores[0, 0])
 
     thorough = DEFAULT_TUNING._replace(settled=0.0)
@@ -250,10 +249,10 @@ def test_plans_make_up_for_the_past() -> None:
 def test_without_a_budget_or_a_known_start_plans_are_made_from_what_is_there(name: str) -> None:
     problem = ALL[name]
     statistics = collected(problem, 40)
-    task = Task.of(problem.mdp, problem.policy, episodes=10**9).without_model()
+    task = Task.of(problem.mdp, problem.policy, budget=10**9).without_model()
     expected = Flow().plan(task, statistics)
     # A plan looks ahead only so far: without a budget it is that of a large one.
-    plan = Flow().plan(replace(task, episodes=None), statistics)
+    plan = Flow().plan(replace(task, budget=None), statistics)
     np.testing.assert_array_equal(plan.scores, expected.scores)
     # Where the start is not known, its frequencies stand for it.
     seen = statistics.initial_count / statistics.episodes
@@ -261,7 +260,7 @@ def test_without_a_budget_or_a_known_start_plans_are_made_from_what_is_there(nam
     np.testing.assert_array_equal(
         plan.scores, Flow().plan(replace(task, initial=seen), statistics).scores
     )
-    plan = Flow().plan(replace(task, initial=None, episodes=None), statistics)
+    plan = Flow().plan(replace(task, initial=None, budget=None), statistics)
     assert plan.lasts == expected.lasts
 
 
@@ -283,12 +282,6 @@ def test_collection_without_a_budget_or_a_known_start() -> None:
             (estimate.value - policy_value(problem.mdp, problem.policy)) / estimate.standard_error
         )
     assert np.mean(np.square(errors)) < 1 + 3 * np.sqrt(2 / 20)
-
-
-def test_simulating_without_a_budget_is_refused() -> None:
-    problem = PROBLEMS["bandit"]
-    with pytest.raises(InputError, match="needs the number of episodes"):
-        Flow().compiled_rule(Task.of(problem.mdp, problem.policy), tree=True)
 
 
 @pytest.mark.parametrize("episodes", [200, 1000])
@@ -386,9 +379,9 @@ def test_costs_keep_the_covariance_of_reward_and_successor(several: bool) -> Non
     question = Question.of_value(problem.policy)
     if several:
         question = Difference(problem.policy, problems.find("frozenlake")(epsilon=0.6).policy)
-    task = Task.of(problem.mdp, question, episodes=4000).without_model()
+    task = Task.of(problem.mdp, question, budget=4000).without_model()
     observed = statistics.run_statistics(task.states)
-    arrays = TaskArrays.observed(task, observed, 4000)
+    arrays = TaskArrays.observed(task, observed)
     reachable = arrays.policy > 0
     layers = Layers(*expand(observed.outcomes, arrays.initial, reachable, arrays.horizon))
     plain = DEFAULT_TUNING._replace(bonus=0.0, novelty=0.0, likeness=0.0)

@@ -175,7 +175,7 @@ def test_policies_that_do_the_same_are_planned_for(kind: str) -> None:
     problem = problems.find("gridworld")()
     policies = (problem.policy, problem.policy)
     question = Difference(*policies) if kind == "difference" else Best(policies)
-    task = Task.of(problem.mdp, question, episodes=100).without_model()
+    task = Task.of(problem.mdp, question, budget=100).without_model()
     for episodes in (1, 30):
         scores = Flow().plan(task, collected(problem, episodes)).scores
         np.testing.assert_allclose(scores.sum(axis=2), 1.0, rtol=1e-12)

@@ -12,8 +12,9 @@ from revar.model.task import Task
 from revar.problems import problems
 from revar.strategies.compiled_rule import TaskArrays
 from revar.strategies.flow import Flow
+from revar.strategies.flow.ahead import keep_to_policy
 from revar.strategies.flow.costs import estimate_costs, estimate_influence
-from revar.strategies.flow.plan import ALIKE, keep_to_policy, share_prior
+from revar.strategies.flow.plan import ALIKE, share_prior
 from revar.strategies.flow.transitions import credible_transitions
 from revar.strategies.flow.tuning import DEFAULT_TUNING, Tuning
 
@@ -183,7 +184,7 @@ class Planned:
         self.lake = problems.find("frozenlake")()
         self.episodes = episodes
         mdp, policy = self.lake.mdp, self.lake.policy
-        self.task = Task.of(mdp, policy, episodes=2 * episodes)
+        self.task = Task.of(mdp, policy, budget=2 * episodes)
         data = simulate(mdp, policy, "flow", episodes=episodes, runs=1, keep_episodes=True)
         self.statistics = VisitStatistics(mdp.states, mdp.actions)
         self.statistics.record_many(data.datasets[0])
@@ -209,7 +210,7 @@ class Planned:
             self.lake.mdp.initial,
             self.task.horizon,
         )
-        task = TaskArrays.observed(self.task, self.observed, 2 * self.episodes)
+        task = TaskArrays.observed(self.task, self.observed)
         layers = reachable_layers(known, self.lake.mdp.initial, policy > 0, self.task.horizon)
         costs = estimate_costs(
             task,

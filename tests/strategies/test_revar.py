@@ -52,7 +52,7 @@ def frequencies(model: PlainModel, statistics: VisitStatistics) -> Floats:
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_plan_is_theorem_1_with_upper_bounds(kind: str, scale: float, episodes: int) -> None:
     model = MODELS[kind](8)
-    task = Task.of(model.mdp(), model.policy, episodes=EPISODES)
+    task = Task.of(model.mdp(), model.policy, budget=EPISODES)
     statistics = collected(model, episodes) if episodes else VisitStatistics(*model.policy.shape)
     deviation = upper_deviations(statistics, scale, 0.01, EPISODES * model.horizon)
     strategy = ReducedVariance(confidence_scale=scale, failure_probability=0.01)
@@ -77,7 +77,7 @@ def test_exact_deviations_give_the_oracles_proportions() -> None:
         for sign in (-1.0, 1.0, -1.0, 1.0):
             reward = float(mdp.reward_mean[s, a] + sign * mdp.reward_std[s, a])
             statistics.record_step(s, a, reward, child if child < mdp.states else ENDED)
-    task = Task.of(mdp, problem.policy, episodes=100)
+    task = Task.of(mdp, problem.policy, budget=100)
     scores = ReducedVariance(confidence_scale=0.0).plan(task, statistics).scores[0]
     shares = scores / scores.sum(axis=1, keepdims=True)
     expected = sampling_proportions(mdp, problem.policy).behavior
@@ -91,7 +91,7 @@ def test_wider_bounds_come_closer_to_the_target_policy() -> None:
     for reward in (0.9, 1.1, 1.0):
         statistics.record_step(0, 0, reward, ENDED)
         statistics.record_step(0, 1, 40.0 * reward, ENDED)
-    task = Task.of(problem.mdp, problem.policy, episodes=100)
+    task = Task.of(problem.mdp, problem.policy, budget=100)
     shares = []
     for scale in (0.0, 0.1, 1.0, 10.0, 1000.0):
         scores = ReducedVariance(confidence_scale=scale).plan(task, statistics).scores[0, 0]
@@ -103,7 +103,7 @@ def test_wider_bounds_come_closer_to_the_target_policy() -> None:
 
 def test_how_long_a_plan_lasts_and_what_goes_first() -> None:
     problem = problems.find("tree")(2)
-    task = Task.of(problem.mdp, problem.policy, episodes=10)
+    task = Task.of(problem.mdp, problem.policy, budget=10)
     nothing = VisitStatistics(3, 2)
 
     def plan(**parameters: float | int) -> tuple[Selection, int | None, int]:
@@ -126,7 +126,7 @@ def test_the_budget_must_be_known() -> None:
 
 def test_known_transitions_need_the_model() -> None:
     problem = problems.find("tree")(2)
-    task = Task.of(problem.mdp, problem.policy, episodes=10).without_model()
+    task = Task.of(problem.mdp, problem.policy, budget=10).without_model()
     with pytest.raises(InputError, match="revar with known transitions needs the true model"):
         ReducedVariance(known_transitions=True).plan(task, VisitStatistics(3, 2))
 

@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 
 from revar import Task, VisitStatistics
 from revar.errors import InputError
+from revar.model.budget import Budget
 from revar.simulation.plain import PlainRun
 from revar.strategies import Plan, Selection
 from revar.strategies.selection import sampled_action
@@ -181,7 +182,7 @@ def test_nothing_is_drawn_where_nothing_is_open() -> None:
 def test_plans_for_each_step_are_followed_step_by_step() -> None:
     tables = np.zeros((3, 1, 3))
     tables[[0, 1, 2], 0, [2, 0, 1]] = 1.0
-    task = Task(np.full((1, 3), 1 / 3), 3, episodes=1)
+    task = Task(np.full((1, 3), 1 / 3), 3, budget=Budget(1))
     strategy = FixedPlan(Plan(tables, Selection.SAMPLE))
     run = PlainRun(strategy, task, VisitStatistics(1, 3), np.random.default_rng(0))
     for _ in range(2):
@@ -195,7 +196,7 @@ def test_plans_for_each_step_are_followed_step_by_step() -> None:
 
 def test_sampling_where_the_plan_has_no_probabilities_is_refused() -> None:
     tables = np.array([[[0.5, 0.5], [0.0, 0.0], [0.6, 0.3]]])
-    task = Task(np.full((3, 2), 0.5), 2, episodes=1)
+    task = Task(np.full((3, 2), 0.5), 2, budget=Budget(1))
     strategy = FixedPlan(Plan(tables, Selection.SAMPLE))
     run = PlainRun(strategy, task, VisitStatistics(3, 2), np.random.default_rng(0))
     assert run.act(0, 0)[0] in (0, 1)
@@ -206,7 +207,7 @@ def test_sampling_where_the_plan_has_no_probabilities_is_refused() -> None:
 
 
 def test_a_state_without_a_target_policy_is_refused() -> None:
-    task = Task(np.array([[0.5, 0.5], [0.0, 0.0]]), 2, episodes=1)
+    task = Task(np.array([[0.5, 0.5], [0.0, 0.0]]), 2, budget=Budget(1))
     strategy = FixedPlan(Plan(np.ones((1, 2, 2)), Selection.TRACK))
     run = PlainRun(strategy, task, VisitStatistics(2, 2), np.random.default_rng(0))
     with pytest.raises(InputError, match="the target policy takes no action in state 1"):

@@ -19,7 +19,6 @@ from revar.theory.flow_steps import (
     flow_of,
     mix,
     objective,
-    objective_of,
     sweep,
 )
 from tests.plain_model import Floats
@@ -98,10 +97,6 @@ def test_flows_and_prices(instance: Instance) -> None:
     prices = np.ones(instance.costs.shape)
     value = objective(instance.costs, instance.prior, instance.episodes, visits, prices)
     assert value == pytest.approx(instance.error(visits), rel=1e-12)
-    again = objective_of(
-        *instance.model, instance.costs, instance.prior, instance.episodes, instance.behavior
-    )
-    assert again == pytest.approx(value, rel=1e-12)
     needed = instance.costs > 0
     assert not prices[~needed].any()
     for s, a in np.argwhere(needed):

@@ -168,7 +168,7 @@ def new_collection(definition: Definition) -> Collection:
         make_strategy(definition.strategy),
         horizon=definition.horizon,
         discount=definition.discount,
-        episodes=definition.episodes,
+        budget=definition.episodes,
         seed=definition.seed,
         actions=definition.actions,
         keep_episodes=False,

@@ -14,6 +14,7 @@ from revar.campaigns.events import Acted, Event, Finished, Merged, Released, Rew
 from revar.campaigns.policies import rows_by_state, told
 from revar.collection import Collection, Episode
 from revar.errors import InputError
+from revar.model.budget import Budget
 from revar.model.trajectory import nan_for_none
 
 PER_DECADE = 24  # points of the history for a tenfold number of episodes
@@ -124,7 +125,7 @@ class CampaignState:
         elif isinstance(event, Merged):
             self.merged.add(event.campaign)
             self.budget += event.episodes
-            self.collection.budget = self.budget
+            self.collection.budget = Budget(self.budget)
         else:
             self.closed = True
 

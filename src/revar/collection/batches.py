@@ -100,7 +100,9 @@ def prepare(collection: Collection, shared: SharedPlan, request: BatchRequest) -
     """Make a worker's collection ready for a request, whatever it has played before."""
     states = collection.states
     if states.keys[: len(shared.keys)] != shared.keys:
-        states = collection.states = States(collection.actions, states.names, shared.keys)
+        states = collection.states = States(
+            collection.actions, states.names, shared.keys, states.limits
+        )
     states.forget_after(len(shared.keys))
     for key in request.keys:
         states.number(key)
@@ -111,7 +113,7 @@ def prepare(collection: Collection, shared: SharedPlan, request: BatchRequest) -
     visits[: len(shared.visits)] = shared.visits
     visits.ravel()[request.pairs] += request.visits
     collection.statistics = VisitStatistics.from_visits(visits)
-    collection.log = EpisodeLog()
+    collection.log = EpisodeLog(collection.amounts.names)
 
 
 def pack(request: BatchRequest, episodes: Dataset, known: int, fault: str = "") -> Batch:

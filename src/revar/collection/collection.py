@@ -1,5 +1,6 @@
 """Collection: a strategy asked for actions while states are still being discovered."""
 
+import sys
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,10 @@ from revar.collection.states import States
 from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.estimator import Estimate, JointEstimate
+from revar.model.amounts import COST, RETURN, STEPS, AmountStatistics, EpisodeTotals
 from revar.model.arrays import FloatArray, IntArray
+from revar.model.budget import Budget
+from revar.model.limits import Limits, check_limits
 from revar.model.question import Combinations, Question, combinations_of
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
@@ -20,7 +24,6 @@ from revar.model.trajectory import ENDED, Dataset, Trajectory
 from revar.model.validation import (
     check_count,
     check_discount,
-    check_episodes,
     check_horizon,
     check_whole,
 )
@@ -41,6 +44,9 @@ class Collection:
 
     Of several target policies, which have `names`, every state is told a row of each, and
     `combinations` says what is asked of their values.
+
+    What steps cost, where the budget is of cost, and what they add to sums that are limited comes
+    with every observed step: the `amounts`, by the names that they have there.
     """
 
     def __init__(
@@ -50,7 +56,8 @@ class Collection:
         horizon: int,
         actions: int,
         discount: float = 1.0,
-        episodes: int | None = None,
+        budget: Budget | int | None = None,
+        limits: Limits | None = None,
         seed: int | None = None,
         keep_episodes: bool = True,
         names: tuple[str, ...] = ("",),
@@ -65,18 +72,31 @@ class Collection:
         self.horizon = check_horizon(horizon)
         self.actions = check_count(actions, "actions")
         self.discount = check_discount(discount)
-        self.budget = None if episodes is None else check_episodes(episodes)
+        self._fading = self.discount ** np.arange(self.horizon, dtype=np.float64)  # [L]
+        self.budget = Budget(budget) if isinstance(budget, int) else budget
+        self.limits = check_limits(limits)
+        if not (self.limits.none or self.strategy.keeps_limits):
+            raise InputError(
+                f"strategy {self.strategy.id!r} knows no limits; 'flow' and 'on-policy' keep them"
+            )
         # Without a seed one is drawn, and kept, so that the collection can be resumed.
         self.seed = new_seed() if seed is None else check_whole(seed, "seed")
-        self.states = States(self.actions, names)
+        self.states = States(self.actions, names, limits=self.limits)
         self.combinations = combinations or combinations_of("values", len(names))
         self.statistics = VisitStatistics(0, self.actions)
+        paid = self.budget is not None and self.budget.unit == "cost"
+        names_of_sums = tuple(limit.name for limit in self.limits.sums)
+        self.amounts = AmountStatistics(((COST,) if paid else ()) + names_of_sums, self.actions)
         self.finished = 0  # episodes finished here
+        self.steps = 0  # observed here, those of open episodes too
+        self.cost = 0.0  # of these steps
+        # Of finished episodes: the discounted return, and each amount.
+        self.totals = EpisodeTotals((RETURN, STEPS, *self.amounts.names))
         self.prior_episodes = 0
         self.first_label: tuple[int, ...] | None = None  # of datasets, where it is known
         self.plan_in_force: PlanInForce | None = None  # None before the first step
         self._planner = Planner(self.strategy)
-        self.log = EpisodeLog() if keep_episodes else None
+        self.log = EpisodeLog(self.amounts.names) if keep_episodes else None
 
     # -- playing ---------------------------------------------------------------------------
 
@@ -122,8 +142,18 @@ class Collection:
         """
         self._learn(episodes, policy)
         self._count(len(episodes))
+        self.steps += int(episodes.states.size)
+        if COST in episodes.amounts:
+            self.cost += float(episodes.amounts[COST].sum())
+        self._total(episodes)
         if self.log is not None:
             self.log.add_many(first, episodes)
+
+    def spend(self, state: int, action: int, amounts: tuple[float, ...]) -> None:
+        """Note what an observed step cost, and added to limited sums."""
+        self.amounts.record(state, action, amounts)
+        if self.amounts.names[0] == COST:
+            self.cost += amounts[0]
 
     def number_states(self, keys: list[Hashable]) -> IntArray:
         """The numbers of these states; those that were never met get the next ones."""
@@ -134,6 +164,7 @@ class Collection:
         for number in np.unique(episodes.states).tolist():
             self.states.set_row(number, policy(self.states[number]))
         self.statistics.record_many(episodes)
+        self.amounts.record_many(episodes)
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -141,6 +172,32 @@ class Collection:
     def task(self) -> Task:
         """The question over the states met so far; prior episodes add to the budget."""
         return self._task(self.states.policies)
+
+    @property
+    def spent(self) -> float:
+        """What has been spent of the budget, in its unit; prior episodes spend nothing."""
+        if self.budget is None or self.budget.by_episode:
+            return float(self.finished)
+        return float(self.steps) if self.budget.unit == "steps" else self.cost
+
+    def affordable(self, under_way: int = 0) -> int:
+        """How many more episodes may be begun, beside those `under_way`.
+
+        Any number of them fits into what is left if none takes more than the longest possible, or
+        the most expensive so far. When only a part of one is left, one may still be begun, alone:
+        so the budget is never exceeded by more than an episode.
+        """
+        if self.budget is None:
+            return sys.maxsize
+        left = self.budget.amount - self.spent
+        if left <= 0.0:
+            return 0
+        if self.budget.by_episode:
+            return max(0, int(left) - under_way)
+        most = float(self.horizon)
+        if self.budget.unit == "cost":
+            most = float(self.totals.largest[self.totals.names.index(COST)]) or left
+        return max(int(left // most) - under_way, 0 if under_way else 1)
 
     @property
     def plan(self) -> Plan | None:
@@ -204,6 +261,9 @@ class Collection:
     def keep(self, episode: Episode) -> None:
         """Count a finished episode, and keep its steps."""
         self._count(1)
+        returns = float(self._fading[: episode.steps] @ np.array(episode.rewards))
+        sums = map(sum, zip(*episode.amounts, strict=True))
+        self.totals.add(np.array([[returns, episode.steps, *sums]]))
         if self.log is not None:
             self.log.add(episode)
 
@@ -212,19 +272,50 @@ class Collection:
         if self.plan_in_force is not None:
             self.plan_in_force.episodes += episodes
 
-    @property
-    def _episodes_in_all(self) -> int | None:
-        return None if self.budget is None else self.budget + self.prior_episodes
+    def _total(self, episodes: Dataset) -> None:
+        """Note the returns of finished episodes, and the sums of their amounts."""
+        discounted = self._fading[episodes.step_in_episode] * episodes.rewards
+        ones = np.ones(episodes.states.size)
+        columns = [discounted, ones, *(episodes.amounts[name] for name in self.amounts.names)]
+        first = episodes.start[:-1]
+        self.totals.add(np.stack([np.add.reduceat(each, first) for each in columns], axis=1))
 
     def _task(self, policies: FloatArray) -> Task:
+        """The task over states that bear numbers, with what is known of costs and amounts."""
+        states = policies.shape[1]
+        cost, limits = None, self.limits
+        if self.amounts.names:
+            means, variances = self.amounts.means(states), self.amounts.variances(states)
+            paid = self.amounts.names[0] == COST
+            cost = means[0] if paid else None
+            sums = [
+                replace(limit, amounts=means[paid + i], variance=variances[paid + i])
+                for i, limit in enumerate(limits.sums)
+            ]
+            limits = replace(limits, max_sums=sums)
         question = Question.about(policies, self.combinations)
         return Task(
             question.policy,
             self.horizon,
             self.discount,
-            episodes=self._episodes_in_all,
+            budget=self._budget_in_all(states, cost),
+            cost=cost,
+            # What is forbidden no target policy takes, and so no strategy.
+            limits=replace(limits, forbidden=None),
             question=question,
         )
+
+    def _budget_in_all(self, states: int, cost: FloatArray | None) -> Budget | None:
+        """The budget, and what the statistics hold beside what was spent of it."""
+        budget = self.budget
+        if budget is None or budget.by_episode:
+            return None if budget is None else budget.raised_by(self.prior_episodes)
+        visits = self.statistics.visits
+        if states < len(visits):  # a state alone
+            return budget
+        paid = budget.visit_cost(cost, states, self.actions)[: len(visits)]
+        beside = float(np.sum(paid * visits)) - self.spent
+        return budget.raised_by(round(beside) if budget.unit == "steps" else max(0.0, beside))
 
 
 def renumber(episodes: Dataset, numbers: IntArray) -> Dataset:
@@ -246,5 +337,7 @@ def _replay_step(
     episode.repeat(key, policy(key), action, float(trajectory.propensities[step]))
     successor = int(trajectory.successors[step])
     episode.observe(
-        float(trajectory.rewards[step]), None if successor == ENDED else dataset.label_of(successor)
+        float(trajectory.rewards[step]),
+        None if successor == ENDED else dataset.label_of(successor),
+        tuple(float(trajectory.amounts[name][step]) for name in episode.amount_names),
     )

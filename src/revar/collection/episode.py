@@ -35,6 +35,7 @@ class Episode:
         self.actions: list[int] = []
         self.rewards: list[float] = []
         self.propensities: list[float] = []
+        self.amounts: list[tuple[float, ...]] = []  # of each step, where there are any
         self.last_successor = ENDED
         self.terminated = False  # ended by itself
         self.over = False  # ended by itself, cut by the horizon, or finished
@@ -45,6 +46,11 @@ class Episode:
     def steps(self) -> int:
         """How many steps have been observed."""
         return len(self.rewards)
+
+    @property
+    def amount_names(self) -> tuple[str, ...]:
+        """What is noted of every step besides its reward."""
+        return self._collection.amounts.names
 
     def act(self, state: Hashable, probabilities: Any) -> tuple[int, float]:
         """Take the action that the plan asks for; its propensity is NaN if it was not sampled.
@@ -117,18 +123,32 @@ class Episode:
             self.draws += draws
             _advance(self.rng, draws)
 
-    def observe(self, reward: float, next_state: Hashable | None) -> None:
-        """The action gave `reward` and led to `next_state`; None where the episode terminated."""
+    def observe(
+        self, reward: float, next_state: Hashable | None, amounts: tuple[float, ...] = ()
+    ) -> None:
+        """The action gave `reward` and led to `next_state`; None where the episode terminated.
+
+        `amounts` are what the step cost and added to limited sums, as the collection names them.
+        """
         collection, state, action = self._collection, self.state, self.action
         if action is None or state is None:
             raise InputError(f"episode {self.number} has taken no action that can be observed")
         if not abs(reward) <= LARGEST_REWARD:  # true of NaN, too
             key = collection.states[state]
             check_reward(reward, f"the reward of action {action} in state {key!r} is")
+        if len(amounts) != len(collection.amounts.names):
+            raise InputError(
+                f"a step needs the amounts {', '.join(collection.amounts.names) or 'of nothing'}; "
+                f"it has {len(amounts)}"
+            )
         successor = ENDED if next_state is None else collection.states.number(next_state)
         if not self.rewards:
             collection.statistics.start_episode(state)
         collection.statistics.record_step(state, action, reward, successor)
+        collection.steps += 1
+        if amounts:
+            collection.spend(state, action, amounts)
+            self.amounts.append(amounts)
         self.states.append(state)
         self.actions.append(action)
         self.rewards.append(float(reward))
@@ -202,9 +222,10 @@ def _advance(rng: np.random.Generator, draws: int) -> None:
 class EpisodeLog:
     """Finished episodes in flat buffers that grow; a dataset has them by number."""
 
-    def __init__(self) -> None:
+    def __init__(self, amounts: tuple[str, ...] = ()) -> None:
         self._numbers: list[int] = []
         self._start = [0]
+        self._amounts = {name: array("d") for name in amounts}
         self._states = array("q")
         self._actions = array("q")
         self._rewards = array("d")
@@ -219,6 +240,8 @@ class EpisodeLog:
         self._successors.extend(episode.states[1:])
         self._successors.append(episode.last_successor)
         self._propensities.extend(episode.propensities)
+        for place, column in enumerate(self._amounts.values()):
+            column.extend(amounts[place] for amounts in episode.amounts)
         self._numbers.append(episode.number)
         self._start.append(len(self._states))
 
@@ -226,6 +249,8 @@ class EpisodeLog:
         """Keep episodes at once, number `first` and those that follow."""
         for name in ("states", "actions", "rewards", "successors", "propensities"):
             getattr(self, f"_{name}").frombytes(getattr(episodes, name).tobytes())
+        for name, column in self._amounts.items():
+            column.frombytes(episodes.amounts[name].tobytes())
         self._numbers.extend(range(first, first + len(episodes)))
         self._start.extend((self._start[-1] + episodes.start[1:]).tolist())
 
@@ -249,4 +274,5 @@ class EpisodeLog:
             column(self._successors, np.int64),
             column(self._propensities, np.float64),
             labels,
+            amounts={name: column(values, np.float64) for name, values in self._amounts.items()},
         )

@@ -11,6 +11,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
+from revar.model.budget import Budget
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.validation import SUM_TOLERANCE
@@ -131,7 +132,7 @@ class Planner:
         self.strategy = strategy
         # Remembered, because a plan that is looked at is often put in force next.
         self._latest: tuple[Task, VisitStatistics, int, Plan] | None = None
-        self._without_data: dict[tuple[bytes, int, float, int | None], FloatArray] = {}
+        self._without_data: dict[tuple[bytes, int, float, Budget | None], FloatArray] = {}
 
     def plan(
         self, task: Task, statistics: VisitStatistics, covered: frozenset[int] | None = None
@@ -144,7 +145,7 @@ class Planner:
 
     def scores_without_data(self, task: Task) -> FloatArray:
         """What the strategy plans for a task of a single state without data, [1 or L, 1, A]."""
-        key = task.policies.tobytes(), task.horizon, task.discount, task.episodes
+        key = task.policies.tobytes(), task.horizon, task.discount, task.budget
         scores = self._without_data.get(key)
         if scores is None:
             plan = make_plan(self.strategy, task, VisitStatistics(1, task.actions))
@@ -163,7 +164,7 @@ class Planner:
             read is statistics
             and recorded == statistics.recorded
             and (before.horizon, before.discount) == (task.horizon, task.discount)
-            and before.episodes == task.episodes
+            and before.budget == task.budget
             and before.model is task.model
             and before.initial is task.initial
             and np.array_equal(before.policies, task.policies)

@@ -8,6 +8,8 @@ import numpy as np
 from revar.collection.collection import Collection
 from revar.collection.episode import Episode
 from revar.collection.plans import PlanInForce
+from revar.model.amounts import AmountStatistics
+from revar.model.budget import Budget
 from revar.model.statistics import VisitStatistics
 from revar.model.trajectory import nan_for_none, none_for_nan
 from revar.strategies.selection import Selection
@@ -26,6 +28,7 @@ PLAIN = (
     "states",
     "actions",
     "rewards",
+    "amounts",
 )
 
 
@@ -75,6 +78,7 @@ class SavedEpisode(msgspec.Struct, frozen=True):
     states: list[int]
     actions: list[int]
     rewards: list[float]
+    amounts: list[tuple[float, ...]]
     propensities: list[float | None]
 
 
@@ -85,8 +89,12 @@ class SavedCollection(msgspec.Struct, frozen=True):
     policies: PackedArray
     told: list[int]
     statistics: dict[str, PackedArray]
-    budget: int | None
+    amounts: dict[str, PackedArray]
+    totals: tuple[PackedArray, PackedArray, PackedArray]  # of `EpisodeTotals`
+    budget: Budget | None
     finished: int
+    steps: int
+    cost: float
     prior_episodes: int
     plans: list[SavedPlan]
     plan: int
@@ -111,8 +119,16 @@ def save(collection: Collection, episodes: list[Episode]) -> SavedCollection:
         policies=PackedArray.of(collection.states.policies),
         told=sorted(collection.states.with_rows),
         statistics={k: PackedArray.of(v) for k, v in collection.statistics.arrays().items()},
+        amounts={k: PackedArray.of(v) for k, v in collection.amounts.arrays().items()},
+        totals=(
+            PackedArray.of(collection.totals.sums),
+            PackedArray.of(collection.totals.squares),
+            PackedArray.of(collection.totals.largest),
+        ),
         budget=collection.budget,
         finished=collection.finished,
+        steps=collection.steps,
+        cost=collection.cost,
         prior_episodes=collection.prior_episodes,
         plans=[_save_plan(plan) for plan in plans],
         plan=current,
@@ -131,8 +147,15 @@ def restore(collection: Collection, record: SavedCollection) -> list[Episode]:
     collection.statistics = VisitStatistics.from_arrays(
         {name: packed.array() for name, packed in record.statistics.items()}
     )
+    collection.amounts = AmountStatistics.from_arrays(
+        collection.amounts.names, {name: packed.array() for name, packed in record.amounts.items()}
+    )
+    totals = collection.totals
+    totals.sums, totals.squares, totals.largest = (packed.array() for packed in record.totals)
+    totals.episodes = record.finished
     collection.budget = record.budget
     collection.finished = record.finished
+    collection.steps, collection.cost = record.steps, record.cost
     collection.prior_episodes = record.prior_episodes
     plans = [_restore_plan(plan, collection.strategy.id) for plan in record.plans]
     collection.plan_in_force = plans[record.plan] if record.plan >= 0 else None

@@ -7,6 +7,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
+from revar.model.limits import Limits
 from revar.model.validation import SUM_TOLERANCE, as_floats
 
 
@@ -15,14 +16,19 @@ class States:
 
     A state may be met (as a successor) before the target policy is asked about it. Until then its
     row in `policies` holds equal probabilities: no action has been tried there, so that every row
-    gives the same estimate.
+    gives the same estimate. Policies that take what `limits` forbid are refused.
     """
 
     def __init__(
-        self, actions: int, names: tuple[str, ...] = ("",), keys: Iterable[Hashable] = ()
+        self,
+        actions: int,
+        names: tuple[str, ...] = ("",),
+        keys: Iterable[Hashable] = (),
+        limits: Limits | None = None,
     ) -> None:
         self.actions = actions
         self.names = names  # of the target policies, where there are several
+        self.limits = limits or Limits()
         self._numbers: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
         self._rows: list[FloatArray | None] = []  # [J, A]; None until they are set
@@ -116,6 +122,7 @@ class States:
         )
         before = None if number is None else self._rows[number]
         if before is None:
+            self._refuse_forbidden(key, rows)
             return rows
         for name, old, new in zip(self.names, before, rows, strict=True):
             if np.abs(new - old).max() > SUM_TOLERANCE:
@@ -124,6 +131,16 @@ class States:
                     f"and {new.tolist()} now"
                 )
         return before
+
+    def _refuse_forbidden(self, key: Hashable, rows: FloatArray) -> None:
+        needed = self.limits.forbidden_in(key, self.actions) & (rows > 0)  # [J, A]
+        if needed.any():
+            policy, action = (int(place) for place in np.argwhere(needed)[0])
+            raise InputError(
+                f"limits forbid action {action} in state {key!r}, which "
+                f"{_policy(self.names[policy])} takes there with probability "
+                f"{rows[policy, action]:.3g}; the estimate cannot do without it"
+            )
 
     def _check_row(self, key: Hashable, policy: str, probabilities: Any) -> FloatArray:
         name = f"{_policy(policy)} in state {key!r}"

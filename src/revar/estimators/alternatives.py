@@ -108,8 +108,10 @@ def corrected_costs(task: Task, observed: RunStatistics) -> FloatArray:
     layers = reachable_layers(outcomes, initial, task.policy > 0, task.horizon)
     weights, gains = [], []
     for policy in task.policies:
-        values = backward_values(outcomes, observed.reward_mean, policy, layers, task.discount)
-        weight, gain = influence(outcomes, initial, policy, values, layers, task.discount)
+        values = backward_values(
+            outcomes, observed.reward_mean, policy[None], layers, task.discount
+        )
+        weight, gain = influence(outcomes, initial, policy[None], values, layers, task.discount)
         weights.append(weight)
         gains.append(gain)
     costs = np.zeros(task.policy.shape)

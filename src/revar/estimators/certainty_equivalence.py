@@ -126,7 +126,7 @@ def silent_shares(
         no_values = np.zeros((layers.start.size, states + 1))
         for j in range(count):
             weight, _ = influence(
-                statistics.outcomes, initial, policies[j], no_values, layers, discount
+                statistics.outcomes, initial, policies[j : j + 1], no_values, layers, discount
             )
             shares[j] = np.sum(weight * silent) / np.sum(weight)
     return shares
@@ -155,13 +155,13 @@ def plug_in(
     unvisited = np.zeros(count)
     for j in range(count):
         table = backward_values(
-            statistics.outcomes, statistics.reward_mean, policies[j], layers, discount
+            statistics.outcomes, statistics.reward_mean, policies[j : j + 1], layers, discount
         )
         for s in range(states):
             first_values[j, s] = table[0, s]
             values[j] += initial[s] * table[0, s]
         weights[j], gains[j] = influence(
-            statistics.outcomes, initial, policies[j], table, layers, discount
+            statistics.outcomes, initial, policies[j : j + 1], table, layers, discount
         )
         unvisited[j] = unvisited_mass(
             statistics.outcomes, initial, policies[j], statistics.visits, layers

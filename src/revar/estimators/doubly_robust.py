@@ -51,7 +51,9 @@ def _fit(task: Task, counter: EpisodeCounter, times: IntArray) -> tuple[FloatArr
     states, actions = task.states, task.actions
     known = VisitStatistics.from_arrays(counter.arrays(times)).run_statistics(states)
     layers = all_layers(states, task.horizon)
-    values = backward_values(known.outcomes, known.reward_mean, task.policy, layers, task.discount)
+    values = backward_values(
+        known.outcomes, known.reward_mean, task.policy[None], layers, task.discount
+    )
     frequencies = sparse.csr_array(
         (known.outcomes.probability, known.outcomes.successor, known.outcomes.row_start),
         shape=(states * actions, states + 1),

@@ -157,7 +157,7 @@ def _play(
         raise KeyboardInterrupt
     costs = one_step_costs(mdp, question, known_transitions=cell.known_transitions)
     return ShardResult(
-        checkpoints=result.checkpoints,
+        checkpoints=points,
         estimates=result.estimates,
         standard_errors=result.standard_errors,
         unvisited_probability=result.unvisited_probability,

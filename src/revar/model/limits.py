@@ -1,6 +1,6 @@
 """What collection may not do: forbidden actions, a largest ratio, limits on expected sums."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Integral, Real
@@ -10,9 +10,34 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import BoolArray, FloatArray
-from revar.model.validation import as_floats, pair_name, refuse_first
+from revar.model.validation import as_floats, check_confidence
 
-Pairs: TypeAlias = tuple[tuple[int, int], ...]
+Pairs: TypeAlias = tuple[tuple[Hashable, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class SumLimit:
+    """The amounts of an episode's visits, not discounted, sum to at most `most` in expectation."""
+
+    name: str
+    amounts: Any  # [S, A]; in an environment also a function, or the name of what `info` reports
+    most: float
+    variance: FloatArray | None = None  # [S, A] of the amounts of one visit, where they vary
+
+    def table(self, states: int, actions: int) -> FloatArray:
+        """The amounts on a model, [S, A]."""
+        if not isinstance(self.amounts, np.ndarray):
+            kind = "a name" if isinstance(self.amounts, str) else "a function"
+            raise InputError(
+                f"amounts of {self.name} are given by {kind}; on a model they must be an array "
+                f"[states, actions]"
+            )
+        if self.amounts.shape != (states, actions):
+            raise InputError(
+                f"amounts of {self.name} have shape {self.amounts.shape}; they must be "
+                f"[states, actions] = {(states, actions)}"
+            )
+        return self.amounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,20 +45,24 @@ class Limits:
     """Limits that every behavior which collects data must keep.
 
     forbidden: what is never done: a bool array [S, A], a list of (state, action) pairs, or a list
-        of actions, which then are forbidden everywhere.
+        of actions, which then are forbidden everywhere. In an environment states are observations.
     max_ratio: no action is taken more than so many times as often as the target policy takes it,
         in any state and at any step; of several policies, their mean.
     min_return: the least expected return of an episode that collects: a number, or a share of the
         target policy's value such as "95%", which is v - 0.05 |v|; of several policies, of the
         mean of their values. Returns are discounted as the value is.
-    max_sums: pairs (amounts [S, A], most): the amounts of an episode's visits, not discounted,
-        sum to at most so much in expectation.
+    max_sums: pairs (amounts, most): the amounts of an episode's visits, not discounted, sum to at
+        most so much in expectation. Amounts are an array [S, A]; in an environment also a function
+        of observation and action, or the name under which `info` reports them.
+    confidence: where the model is not known, every plan keeps min_return and max_sums with it, as
+        far as the data tells; until there is enough data the target policy collects.
     """
 
     forbidden: Any = None  # BoolArray | Pairs | tuple[int, ...] | None once it is checked
     max_ratio: float | None = None
     min_return: float | str | None = None
-    max_sums: Sequence[tuple[FloatArray, float]] = ()
+    max_sums: Any = ()  # tuple[SumLimit, ...] once it is checked
+    confidence: float = 0.95
 
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {
@@ -41,6 +70,7 @@ class Limits:
             "max_ratio": _check_ratio(self.max_ratio),
             "min_return": _check_floor(self.min_return),
             "max_sums": _check_sums(self.max_sums),
+            "confidence": check_confidence(self.confidence, "confidence of limits"),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -49,6 +79,11 @@ class Limits:
     def none(self) -> bool:
         """Whether nothing is limited."""
         return not (self.has_caps or self.has_sums)
+
+    @property
+    def sums(self) -> tuple[SumLimit, ...]:
+        """All of `max_sums`."""
+        return tuple(self.max_sums)
 
     @property
     def has_caps(self) -> bool:
@@ -73,7 +108,8 @@ class Limits:
             return np.array(self.forbidden)
         for entry in self.forbidden or ():
             state, action = entry if isinstance(entry, tuple) else (0, entry)
-            if state >= states or action >= actions:
+            known = isinstance(state, int) and 0 <= state < states
+            if not known or action >= actions:
                 what = f"the pair {entry}" if isinstance(entry, tuple) else f"action {entry}"
                 raise InputError(
                     f"forbidden names {what}; there are {states} states and {actions} actions"
@@ -81,32 +117,37 @@ class Limits:
             table[state if isinstance(entry, tuple) else slice(None), action] = True
         return table
 
+    def forbidden_in(self, state: Hashable, actions: int) -> BoolArray:
+        """Which actions are forbidden in a state that is known by its key, [A]."""
+        row = np.zeros(actions, dtype=bool)
+        for entry in self.forbidden or ():
+            where, action = entry if isinstance(entry, tuple) else (state, entry)
+            if where == state:
+                row[action] = True
+        return row
+
     def caps(self, policy: FloatArray) -> FloatArray:
         """The largest share that each action may have, [S, A], where `policy` is the target.
 
-        Its rows sum to 1: who calls this says what the policy does in states it never enters.
+        A row that sums to 0 says that the policy never enters the state.
         """
         caps = np.ones(policy.shape)
         if self.max_ratio is not None:
-            caps = np.minimum(1.0, self.max_ratio * policy / policy.sum(axis=1, keepdims=True))
+            total = policy.sum(axis=1, keepdims=True)
+            caps = np.minimum(1.0, self.max_ratio * policy / np.where(total > 0, total, 1.0))
         caps[self.forbidden_pairs(*policy.shape)] = 0.0
         return caps
+
+    @property
+    def share_of_value(self) -> float:
+        """The floor on the return as a share of the target policy's value."""
+        return _share(str(self.min_return))
 
     def least_return(self, value: float) -> float | None:
         """The floor on the return, where the target policy's value is `value`."""
         if isinstance(self.min_return, str):
-            return value - (1.0 - _share(self.min_return)) * abs(value)
+            return value - (1.0 - self.share_of_value) * abs(value)
         return self.min_return
-
-    def amounts(self, states: int, actions: int) -> FloatArray:
-        """The amounts of all `max_sums`, [sums, S, A]."""
-        for number, (table, _) in enumerate(self.max_sums):
-            if table.shape != (states, actions):
-                raise InputError(
-                    f"amounts of max_sums {number} have shape {table.shape}; they must be "
-                    f"[states, actions] = {(states, actions)}"
-                )
-        return np.array([table for table, _ in self.max_sums]).reshape(-1, states, actions)
 
 
 def check_limits(limits: Any) -> Limits:
@@ -118,46 +159,40 @@ def check_limits(limits: Any) -> Limits:
     return limits
 
 
-def check_visit_costs(cost: Any, states: int, actions: int) -> FloatArray:
-    """What each visit costs, [S, A]: "steps" for 1 each, or an array of numbers >= 0."""
-    if isinstance(cost, str):
-        if cost != "steps":
-            raise InputError(f'cost is {cost!r}; it must be "steps" or an array [states, actions]')
-        return np.ones((states, actions))
-    table = as_floats(cost, "cost")
-    if table.shape != (states, actions):
-        raise InputError(
-            f"cost has shape {table.shape}; it must be [states, actions] = {(states, actions)}"
-        )
-
-    def place(index: int) -> str:
-        return pair_name(index, actions)
-
-    refuse_first(~np.isfinite(table), table, "cost", place, "must be finite")
-    refuse_first(table < 0, table, "cost", place, "must not be negative")
-    return np.ascontiguousarray(table)
-
-
 def _check_forbidden(forbidden: Any) -> BoolArray | Pairs | tuple[int, ...] | None:
     if forbidden is None:
         return None
-    if isinstance(forbidden, Iterable) and not isinstance(forbidden, np.ndarray | str):
-        forbidden = list(forbidden)
-    try:
-        table = np.asarray(forbidden)
-    except ValueError:
-        table = np.array(None)
-    if table.dtype == bool and table.ndim == 2:
-        return np.array(table)
-    whole = table.dtype.kind in "iu" or table.size == 0
-    if whole and table.ndim == 2 and table.shape[1] == 2 and (table >= 0).all():
-        return tuple((int(state), int(action)) for state, action in table)
-    if whole and table.ndim == 1 and (table >= 0).all():
-        return tuple(int(action) for action in table)
+    if isinstance(forbidden, np.ndarray) and forbidden.dtype == bool and forbidden.ndim > 1:
+        return np.array(forbidden)
+    if isinstance(forbidden, Iterable) and not isinstance(forbidden, str | bytes):
+        entries = list(forbidden)
+        if all(_is_action(entry) for entry in entries):
+            return tuple(int(action) for action in entries)
+        if all(_is_pair(entry) for entry in entries):
+            return tuple((_hashable(state), int(action)) for state, action in entries)
+        rows = np.asarray(entries) if all(np.ndim(entry) == 1 for entry in entries) else None
+        if rows is not None and rows.dtype == bool and rows.ndim == 2:
+            return np.array(rows)
     raise InputError(
         f"forbidden is {forbidden!r}; it must be a bool array [states, actions], a list of pairs "
         f"(state, action), or a list of actions"
     )
+
+
+def _is_action(entry: Any) -> bool:
+    return type(entry) is not bool and isinstance(entry, int | np.integer) and int(entry) >= 0
+
+
+def _is_pair(entry: Any) -> bool:
+    sized = isinstance(entry, tuple | list | np.ndarray) and len(entry) == 2
+    return sized and _is_action(entry[1]) and not isinstance(entry[0], bool | np.bool_)
+
+
+def _hashable(state: Any) -> Hashable:
+    """A state as a key: a number of NumPy's as Python's, a list as a tuple."""
+    if isinstance(state, np.generic | np.ndarray):
+        state = state.tolist()
+    return tuple(_hashable(part) for part in state) if isinstance(state, list) else state
 
 
 def _check_ratio(ratio: Any) -> float | None:
@@ -190,24 +225,34 @@ def _share(text: str) -> float:
     return float(text.strip().rstrip("%")) / 100.0
 
 
-def _check_sums(sums: Any) -> tuple[tuple[FloatArray, float], ...]:
-    checked = []
-    try:
-        entries = [(amounts, most) for amounts, most in sums]
-    except (TypeError, ValueError):
-        raise InputError(
-            "max_sums must be a sequence of pairs (amounts [states, actions], most)"
-        ) from None
-    for number, (amounts, most) in enumerate(entries):
-        table = as_floats(amounts, f"amounts of max_sums {number}")
-        if table.ndim != 2 or not np.isfinite(table).all():
-            raise InputError(
-                f"amounts of max_sums {number} have shape {table.shape}; they must be finite "
-                f"numbers, [states, actions]"
-            )
+def _check_sums(sums: Any) -> tuple[SumLimit, ...]:
+    rule = "max_sums must be a sequence of pairs (amounts [states, actions], most)"
+    if isinstance(sums, str) or not isinstance(sums, Iterable):
+        raise InputError(rule)
+    checked: list[SumLimit] = []
+    for number, entry in enumerate(sums):
+        if isinstance(entry, SumLimit):
+            checked.append(entry)
+            continue
+        if not isinstance(entry, tuple | list) or len(entry) != 2:
+            raise InputError(rule)
+        amounts, most = entry
+        name = f"max_sums {number}"
+        if isinstance(amounts, str):
+            name = amounts
+        elif not callable(amounts):
+            table = as_floats(amounts, f"amounts of {name}")
+            if table.ndim < 2 or not np.isfinite(table).all():
+                raise InputError(
+                    f"amounts of {name} have shape {table.shape}; they must be finite numbers, "
+                    f"[states, actions]"
+                )
+            amounts = np.ascontiguousarray(table)
         if not _is_number(most):
-            raise InputError(f"max_sums {number} is at most {most!r}; it must be a finite number")
-        checked.append((np.ascontiguousarray(table), float(most)))
+            raise InputError(f"{name} is at most {most!r}; it must be a finite number")
+        if name in ("cost", *(other.name for other in checked)):
+            raise InputError(f"max_sums names {name!r}, which is the name of something else")
+        checked.append(SumLimit(name, amounts, float(most)))
     return tuple(checked)
 
 

@@ -7,6 +7,8 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
+from revar.model.budget import Budget, check_visit_costs
+from revar.model.limits import Limits, check_limits
 from revar.model.mdp import TabularMDP, check_initial
 from revar.model.question import Question
 from revar.model.structure import reachable_layers
@@ -14,7 +16,6 @@ from revar.model.validation import (
     SUM_TOLERANCE,
     as_floats,
     check_discount,
-    check_episodes,
     check_horizon,
     pair_name,
     refuse_first,
@@ -26,16 +27,20 @@ class Task:
     """Answer `question` over episodes of `horizon` steps; by default, what is `policy` worth?
 
     Of several target policies, `policy` is the mean. `initial` is None where the first state's
-    distribution has to be estimated too; `episodes` is the budget, None where there is none;
-    `model` is the truth, handed only to strategies and estimators that say they know it.
+    distribution has to be estimated too. `budget` is what may be spent in all, None where there is
+    no end; `cost` is what a visit costs, where the budget is of cost. `limits` is what collection
+    may not do. `model` is the truth, handed only to strategies and estimators that say they know
+    it.
     """
 
     policy: FloatArray  # [S, A]
     horizon: int
     discount: float = 1.0
     initial: FloatArray | None = None  # [S]
-    episodes: int | None = None
+    budget: Budget | None = None
     model: TabularMDP | None = None
+    cost: FloatArray | None = None  # [S, A]
+    limits: Limits = cast(Limits, None)  # noqa: RUF009 - if not given: nothing is limited
     question: Question = cast(Question, None)  # noqa: RUF009 - if not given: what is `policy` worth?
 
     def __post_init__(self) -> None:
@@ -53,8 +58,9 @@ class Task:
                     f"initial has {checked['initial'].size} states; the policy covers "
                     f"{len(checked['policy'])}"
                 )
-        if self.episodes is not None:
-            checked["episodes"] = check_episodes(self.episodes)
+        if self.cost is not None:
+            checked["cost"] = check_visit_costs(self.cost, *question.policy.shape)
+        checked["limits"] = check_limits(self.limits)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -79,7 +85,15 @@ class Task:
         return question
 
     @classmethod
-    def of(cls, mdp: TabularMDP, asked: Any, *, episodes: int | None = None) -> "Task":
+    def of(
+        cls,
+        mdp: TabularMDP,
+        asked: Any,
+        *,
+        budget: Budget | int | None = None,
+        cost: Any = None,
+        limits: Limits | None = None,
+    ) -> "Task":
         """The task of answering a question on `mdp`, or of evaluating a policy; with the model."""
         question = check_question(mdp, asked)
         return cls(
@@ -87,10 +101,24 @@ class Task:
             horizon=mdp.horizon,
             discount=mdp.discount,
             initial=mdp.arrays.initial,
-            episodes=episodes,
+            budget=Budget(budget) if isinstance(budget, int) else budget,
             model=mdp,
+            cost=cost,
+            limits=check_limits(limits),
             question=question,
         )
+
+    @property
+    def episodes(self) -> int | None:
+        """How many episodes the budget allows, where it is counted in episodes."""
+        counted = self.budget is not None and self.budget.by_episode
+        return int(self.budget.amount) if counted and self.budget is not None else None
+
+    @property
+    def visit_cost(self) -> FloatArray:
+        """What a visit takes from the budget, [S, A]."""
+        budget = self.budget or Budget(1)
+        return budget.visit_cost(self.cost, self.states, self.actions)
 
     @property
     def policies(self) -> FloatArray:

@@ -1,7 +1,7 @@
 """Collected episodes: one (Trajectory), and many (Dataset)."""
 
-from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from math import isnan, nan
 from typing import Any
 
@@ -39,6 +39,7 @@ class Trajectory:
     rewards: FloatArray  # [n]
     successors: IntArray  # [n]
     propensities: FloatArray  # [n]
+    amounts: Mapping[str, FloatArray] = field(default_factory=dict)  # [n] each, what steps cost
 
     @classmethod
     def of(
@@ -66,6 +67,7 @@ class Trajectory:
         _check_steps(self.states, self.actions, self.rewards, self.successors, self.propensities)
         if len(self) == 0:
             raise InputError("a trajectory needs at least one step")
+        _check_amounts(self.amounts, len(self))
         _check_joints(self.states, self.successors, np.array([0, len(self)]))
 
     def __len__(self) -> int:
@@ -84,6 +86,7 @@ class Dataset:
     `labels[i]` says what state i is, where states were numbered in the order they appeared in.
     `action_count` and `first_label` say, where it is known, how many actions there were to choose
     from, and the least value of each part of a label: neither can be told from the steps.
+    `amounts` has what steps cost, or added to sums that are limited, by name.
     """
 
     start: IntArray  # [episodes + 1]
@@ -95,9 +98,11 @@ class Dataset:
     labels: tuple[Hashable, ...] | None = None  # [state]
     action_count: int | None = None
     first_label: tuple[int, ...] | None = None  # [part of a label]
+    amounts: Mapping[str, FloatArray] = field(default_factory=dict)  # [step] each
 
     def __post_init__(self) -> None:
         _check_steps(self.states, self.actions, self.rewards, self.successors, self.propensities)
+        _check_amounts(self.amounts, self.states.size)
         if self.start[0] != 0 or self.start[-1] != self.states.size:
             raise InputError("start of a dataset must run from 0 to the number of steps")
         empty = np.diff(self.start) < 1
@@ -134,6 +139,11 @@ class Dataset:
             join("successors", np.int64),
             join("propensities", np.float64),
             labels,
+            amounts={
+                name: np.concatenate([episode.amounts[name] for episode in episodes])
+                for name in (episodes[0].amounts if episodes else ())
+                if all(name in episode.amounts for episode in episodes)
+            },
         )
 
     def __len__(self) -> int:
@@ -145,7 +155,8 @@ class Dataset:
     def __getitem__(self, episode: int) -> Trajectory:
         if not 0 <= episode < len(self):
             raise IndexError(f"episode {episode} of a dataset of {len(self)}")
-        return Trajectory(*self._fields(slice(self.start[episode], self.start[episode + 1])))
+        steps = slice(self.start[episode], self.start[episode + 1])
+        return Trajectory(*self._fields(steps), self._amounts(steps))
 
     def head(self, episodes: int) -> "Dataset":
         """The first `episodes` episodes."""
@@ -160,6 +171,7 @@ class Dataset:
             labels=self.labels,
             action_count=self.action_count,
             first_label=self.first_label,
+            amounts=self._amounts(slice(start[0], start[-1])),
         )
 
     @property
@@ -184,6 +196,9 @@ class Dataset:
             self.successors[steps],
             self.propensities[steps],
         )
+
+    def _amounts(self, steps: slice) -> dict[str, FloatArray]:
+        return {name: values[steps] for name, values in self.amounts.items()}
 
 
 def _whole(values: Any, name: str) -> IntArray:
@@ -224,6 +239,15 @@ def _check_steps(
             if name == "rewards":
                 check_reward(float(rewards[step]), f"rewards at step {step} is")
             raise InputError(f"{name} at step {step} is {fields[name][step]}")
+
+
+def _check_amounts(amounts: Mapping[str, FloatArray], steps: int) -> None:
+    for name, values in amounts.items():
+        if values.shape != (steps,):
+            raise InputError(f"{name} has shape {values.shape}, but there are {steps} steps")
+        if not np.isfinite(values).all():
+            step = int(np.argmax(~np.isfinite(values)))
+            raise InputError(f"{name} at step {step} is {values[step]}; it must be finite")
 
 
 def _check_joints(states: IntArray, successors: IntArray, start: IntArray) -> None:

@@ -25,6 +25,7 @@ from revar.strategies.compiled_rule import (
     CompiledPlan,
     CompiledRule,
     EpisodePath,
+    LimitArrays,
     RuleParameters,
     TaskArrays,
     keep_plan,
@@ -44,9 +45,22 @@ _INTS, _FLOATS = int64[::1], float64[::1]
 _INT_TABLE, _FLOAT_TABLE = int64[:, ::1], float64[:, ::1]
 _INT_CUBE, _FLOAT_CUBE = int64[:, :, ::1], float64[:, :, ::1]
 _WORLD = _tuple_type(World, _INTS, _INTS, _FLOATS, _FLOATS, _FLOATS, boolean, int64, _INTS, _FLOATS)
+_LIMITS = _tuple_type(
+    *(
+        LimitArrays,
+        _FLOAT_TABLE,
+        _FLOAT_CUBE,
+        _FLOAT_CUBE,
+        _FLOATS,
+        float64,
+        float64,
+        boolean,
+        float64,
+    ),
+)
 _TASK = _tuple_type(
-    *(TaskArrays, _FLOAT_TABLE, _FLOATS, int64, float64, int64),
-    *(_FLOAT_CUBE, _FLOAT_TABLE, _FLOATS, boolean),
+    *(TaskArrays, _FLOAT_TABLE, _FLOATS, int64, float64, float64, float64, _FLOAT_TABLE),
+    *(_FLOAT_CUBE, _FLOAT_TABLE, _FLOATS, boolean, boolean, _LIMITS),
 )
 _OUTCOMES = _tuple_type(Outcomes, _INTS, _INTS, _FLOATS)
 _STATISTICS = _tuple_type(
@@ -56,19 +70,21 @@ _PLAN = _tuple_type(CompiledPlan, _FLOAT_CUBE, _FLOATS, _FLOAT_TABLE, _FLOATS, _
 _PARAMETERS = _tuple_type(RuleParameters, _FLOATS, _INTS, boolean)
 _PATH = _tuple_type(EpisodePath, _INTS, _INTS)
 _REVISIONS = _tuple_type(Revisions, boolean, boolean, boolean)
-_RESULTS = _tuple_type(RunResults, _FLOAT_TABLE, _FLOAT_CUBE, _FLOAT_TABLE, _INT_TABLE, _INTS)
+_RESULTS = _tuple_type(
+    RunResults, _FLOAT_TABLE, _FLOAT_CUBE, _FLOAT_TABLE, _INT_TABLE, _INTS, _FLOATS
+)
 _LOG = _tuple_type(Log, _INTS, _INTS, _INTS, _FLOATS, _INTS, _FLOATS)
 _GENERATOR = cast(Any, numba).typeof(np.random.default_rng(0))
 REVISE_SIGNATURE = types.void(_TASK, _STATISTICS, _PLAN, _PARAMETERS, _PATH, int64, int64)
 _RULE = types.FunctionType(REVISE_SIGNATURE)
-EPISODES_SIGNATURE = types.void(
-    *(int64, int64, _WORLD, _TASK, _STATISTICS, _PLAN, _PARAMETERS),
+EPISODES_SIGNATURE = int64(
+    *(int64, int64, float64, _FLOATS, _WORLD, _TASK, _STATISTICS, _PLAN, _PARAMETERS),
     *(_RULE, _RULE, _REVISIONS, int64, int64, boolean, _PATH, _LOG, _GENERATOR),
 )
 RUN_SIGNATURE = boolean(
     *(_WORLD, _TASK, _tuple_type(Layers, _INTS, _INTS), _OUTCOMES, _PLAN, _PARAMETERS),
     *(types.FunctionType(EPISODES_SIGNATURE), _RULE, _RULE, _REVISIONS),
-    *(boolean, boolean, int64, int64, boolean, _INTS, _RESULTS, _LOG, _GENERATOR, _INTS),
+    *(boolean, boolean, int64, int64, boolean, _FLOATS, _RESULTS, _LOG, _GENERATOR, _INTS),
 )
 
 
@@ -95,15 +111,14 @@ def make_compiled_player(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
         rule.on_step is not keep_plan, rule.on_episode is not keep_plan, rule.in_loop
     )
     world = World.of(mdp)
-    episodes = task.episodes or 0
-    arrays = TaskArrays.of(task, mdp.arrays.initial, episodes)
+    arrays = TaskArrays.of(task, mdp.arrays.initial)
     layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, task.policy > 0, mdp.horizon)
     in_loop = isinstance(job.estimator, CertaintyEquivalence)
     known = isinstance(job.estimator, CertaintyEquivalence) and job.estimator.known_transitions
     logging = job.keep_episodes or not in_loop
 
     def play(run: int) -> bool:
-        log = _empty_log(episodes, mdp.horizon if logging else 0)
+        log = _empty_log(job.most_episodes, job.most_steps) if logging else _empty_log(0, 0)
         ended = play_run(
             world,
             arrays,
@@ -127,15 +142,16 @@ def make_compiled_player(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
                 job.unvisited[run],
                 job.visits[run],
                 job.finished[run],
+                job.spent[run],
             ),
             log,
             job.stream(run),
             job.stop,
         )
         if logging and ended:
-            dataset = _dataset(log, mdp.states)
+            dataset = _dataset(log, mdp.states, int(job.finished[run, 0]))
             if not in_loop:
-                for i, count in enumerate(job.checkpoints.tolist()):
+                for i, count in enumerate(job.episodes_at_checkpoints(dataset)):
                     if job.stop[0] != 0:
                         return False
                     if count >= job.estimator.least_episodes:
@@ -162,10 +178,9 @@ def _compile_for(function: Any, signature: Any) -> Any:
     return dispatcher.overloads[signature.args]
 
 
-def _empty_log(episodes: int, horizon: int) -> Log:
-    steps = episodes * horizon
+def _empty_log(episodes: int, steps: int) -> Log:
     return Log(
-        np.zeros(episodes + 1 if steps else 1, dtype=np.int64),
+        np.zeros(episodes + 1, dtype=np.int64),
         np.zeros(steps, dtype=np.int64),
         np.zeros(steps, dtype=np.int64),
         np.zeros(steps),
@@ -174,10 +189,10 @@ def _empty_log(episodes: int, horizon: int) -> Log:
     )
 
 
-def _dataset(log: Log, states: int) -> Dataset:
-    steps = int(log.start[-1])
+def _dataset(log: Log, states: int, episodes: int) -> Dataset:
+    steps = int(log.start[episodes])
     return Dataset(
-        log.start,
+        log.start[: episodes + 1],
         log.states[:steps],
         log.actions[:steps],
         log.rewards[:steps],

@@ -31,7 +31,8 @@ class RunResults(NamedTuple):
     covariances: FloatArray  # [checkpoint, J, J]
     unvisited: FloatArray  # [checkpoint, J]
     visits: IntArray  # [S, A]
-    finished: IntArray  # [1] episodes played so far, read by the progress display
+    finished: IntArray  # [1] episodes played so far
+    spent: FloatArray  # [1] of the budget so far, read by the progress display
 
 
 class Log(NamedTuple):
@@ -66,6 +67,8 @@ revise_in_loop = inlined(keep_plan)
 def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
     begin: int,
     end: int,
+    until: float,
+    spent: FloatArray,
     world: World,
     task: TaskArrays,
     statistics: RunStatistics,
@@ -80,12 +83,15 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
     path: EpisodePath,
     log: Log,
     rng: np.random.Generator,
-) -> None:
-    """Play the episodes from number `begin` up to, without it, number `end`."""
+) -> int:
+    """Play the episodes from number `begin` up to, without it, number `end`, or until so much is
+    spent; the number of the next one.
+    """
     states, actions = task.policy.shape
     tables = plan.scores.shape[0]
     by_step = tables > 1 and not alternates  # as `Plan` has it
     logging = log.states.size > 0
+    by_visit = task.episode_cost == 0.0
     times = parameters.plan_times
     always = times.size == 0
     upcoming = 0
@@ -159,6 +165,10 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
                 on_step(task, statistics, plan, parameters, path, steps, episode)
         if logging:
             log.start[episode + 1] = log.start[episode] + steps
+        spent[0] += task.episode_cost
+        if by_visit:
+            for step in range(steps):
+                spent[0] += task.visit_cost[path.states[step], path.actions[step]]
         if always or episode + 1 == due:
             if revisions.in_loop:
                 revise_in_loop(task, statistics, plan, parameters, path, steps, episode + 1)
@@ -166,9 +176,12 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
                 on_episode(task, statistics, plan, parameters, path, steps, episode + 1)
             upcoming += 1
             due = times[upcoming] if upcoming < times.size else -1
+        if spent[0] >= until:
+            return episode + 1
+    return end
 
 
-PlayEpisodes = Callable[..., None]
+PlayEpisodes = Callable[..., int]
 
 
 @cache
@@ -238,7 +251,7 @@ def play_run(
     selection: int,
     visits_first: int,
     alternates: bool,
-    checkpoints: IntArray,
+    checkpoints: FloatArray,
     results: RunResults,
     log: Log,
     rng: np.random.Generator,
@@ -292,15 +305,18 @@ def play_run(
     most_episodes = min(EPISODES_BETWEEN_STOPS, max(1, MOST_SWEPT_PAIRS // swept))
     episode = 0
     checkpoint = 0
-    while episode < task.episodes:
+    spent = results.spent
+    while spent[0] < task.budget:
         if stop[0] != 0:
             return False
-        pause = min(task.episodes, episode + most_episodes)
+        until = task.budget
         if checkpoint < checkpoints.size:
-            pause = min(pause, checkpoints[checkpoint])
-        play(
+            until = checkpoints[checkpoint]
+        episode = play(
             episode,
-            pause,
+            episode + most_episodes,
+            until,
+            spent,
             world,
             task,
             statistics,
@@ -316,9 +332,8 @@ def play_run(
             log,
             rng,
         )
-        episode = pause
         results.finished[0] = episode
-        if checkpoint < checkpoints.size and checkpoints[checkpoint] == episode:
+        while checkpoint < checkpoints.size and spent[0] >= checkpoints[checkpoint]:
             if estimating:
                 if not known_to_estimator:
                     refresh_frequencies(estimated)

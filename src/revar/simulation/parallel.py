@@ -12,9 +12,9 @@ from weakref import WeakSet
 
 import numpy as np
 
-from revar.model.arrays import IntArray
+from revar.model.arrays import FloatArray, IntArray
 
-# (episodes played so far, episodes in all)
+# (what was spent so far, the budget of all runs), in the unit of the budget
 Progress = Callable[[int, int], None]
 
 # How often the waiting thread looks at progress and at Ctrl-C.
@@ -64,8 +64,8 @@ def available_threads() -> int:
 
 def play_runs(
     play: Callable[[int], bool],
-    finished: IntArray,
-    episodes: int,
+    spent: FloatArray,
+    budget: float,
     *,
     threads: int,
     progress: Progress | None,
@@ -76,7 +76,7 @@ def play_runs(
     `play` must return False soon after `stop` is raised. An interrupt raises it, and the finished
     runs are returned; any other error stops the runs and is raised.
     """
-    runs = finished.shape[0]
+    runs = spent.shape[0]
     ended = np.zeros(runs, dtype=bool)
     errors: list[BaseException] = []
     tickets = itertools.count()
@@ -99,7 +99,7 @@ def play_runs(
 
     def report() -> None:
         if progress is not None:
-            progress(int(finished.sum()), runs * episodes)
+            progress(int(np.minimum(spent, budget).sum()), int(runs * budget))
 
     try:
         for thread in run_threads:

@@ -92,20 +92,27 @@ def make_plain_player(job: Job) -> Callable[[int], bool]:
     """What plays a run of the job by its number: False if it was stopped."""
     world = World.of(job.mdp)
     task = visible_task(job.strategy, job.task)
-    episodes = job.task.episodes or 0
-    places = {count: i for i, count in enumerate(job.checkpoints.tolist())}
+    assert job.task.budget is not None
+    budget, by_episode = job.task.budget.amount, job.task.budget.by_episode
+    visit_cost = job.task.visit_cost
 
     def play(run: int) -> bool:
         statistics = VisitStatistics.for_model(job.mdp)
         plain_run = PlainRun(job.strategy, task, statistics, job.stream(run))
         trajectories: list[Trajectory] = []
-        for episode in range(1, episodes + 1):
+        spent, point = 0.0, 0
+        while spent < budget:
             trajectories.append(play_episode(plain_run, world))
-            if episode in places:
+            latest = trajectories[-1]
+            costs = [1.0] if by_episode else visit_cost[latest.states, latest.actions].tolist()
+            for cost in costs:  # one by one, as the compiled loop adds them
+                spent += cost
+            while point < job.checkpoints.size and spent >= job.checkpoints[point]:
                 estimate = _estimate(job.estimator, job.task, statistics, trajectories)
-                job.write(run, places[episode], estimate)
-            job.finished[run, 0] = episode
-            if job.stop[0] != 0 and episode < episodes:
+                job.write(run, point, estimate)
+                point += 1
+            job.finished[run, 0], job.spent[run, 0] = len(trajectories), spent
+            if job.stop[0] != 0 and spent < budget:
                 return False
         job.visits[run] = statistics.visits
         if job.keep_episodes:

@@ -7,6 +7,7 @@ import numpy as np
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate, Estimator, JointEstimate, normal_quantile
 from revar.model.arrays import FloatArray, IntArray
+from revar.model.budget import Budget
 from revar.model.mdp import TabularMDP
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
@@ -24,7 +25,7 @@ class RunEstimates:
     true_value: float | FloatArray  # of what is asked for: a value, a difference, or [value]
     strategy: str
     estimator: str
-    checkpoints: IntArray  # [checkpoint] episodes after which estimates were made
+    checkpoints: FloatArray | IntArray  # [checkpoint] of the budget, when estimates were made
     estimates: FloatArray  # [run, checkpoint]
     standard_errors: FloatArray  # [run, checkpoint]
     unvisited_probability: FloatArray  # [run, checkpoint]
@@ -70,11 +71,19 @@ class SimulationResult(RunEstimates):
     """What `simulate` returns: the estimates, and what the runs did."""
 
     visits: IntArray  # [run, state, action] after the last episode
+    episodes: IntArray  # [run]
+    spent: FloatArray  # [run] of the budget, in its unit
+    unit: str  # "episodes", "steps" or "cost"
     values: FloatArray  # [run, checkpoint, policy] estimated values of all target policies
     covariances: FloatArray  # [run, checkpoint, policy, policy] of their errors, estimated
     complete: bool  # False if the simulation was interrupted: unfinished runs are left out
     interrupted: bool = False  # also where every run was finished all the same
     datasets: tuple[Dataset, ...] = ()  # the episodes of every run, where they were kept
+
+    @property
+    def steps(self) -> IntArray:
+        """How many steps each run had, [run]."""
+        return np.asarray(self.visits.sum(axis=(1, 2)))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -87,7 +96,8 @@ class Job:
     estimator: Estimator
     seed: int
     first_run: int
-    checkpoints: IntArray  # [checkpoint]
+    checkpoints: FloatArray  # [checkpoint] in the unit of the budget
+    most_episodes: int  # that a run can have
     keep_episodes: bool
     plan: Plan  # before the first episode
     values: FloatArray  # [run, checkpoint, J]
@@ -95,8 +105,30 @@ class Job:
     unvisited: FloatArray  # [run, checkpoint, J]
     visits: IntArray  # [run, S, A]
     finished: IntArray  # [run, 1] episodes played
+    spent: FloatArray  # [run, 1] of the budget
     stop: IntArray  # [1]
     datasets: dict[int, Dataset]
+
+    @property
+    def budget(self) -> Budget:
+        """What a run may spend."""
+        assert self.task.budget is not None
+        return self.task.budget
+
+    @property
+    def most_steps(self) -> int:
+        """No run has more."""
+        horizon = self.mdp.horizon
+        most = self.most_episodes * horizon
+        return min(most, int(self.budget.amount) + horizon) if self.budget.unit == "steps" else most
+
+    def episodes_at_checkpoints(self, dataset: Dataset) -> list[int]:
+        """How many episodes of a run had been played at each checkpoint."""
+        spent = np.arange(1.0, len(dataset) + 1.0)
+        if not self.budget.by_episode:
+            costs = self.task.visit_cost[dataset.states, dataset.actions]
+            spent = np.cumsum(costs)[dataset.start[1:] - 1]
+        return [int(count) + 1 for count in np.searchsorted(spent, self.checkpoints)]
 
     def stream(self, run: int) -> np.random.Generator:
         """The random stream of its own that row `run` of the arrays is played with."""
@@ -127,17 +159,25 @@ class Job:
             true_value=float(truth) if asked.single else truth,
             strategy=self.strategy.id,
             estimator=self.estimator.id,
-            checkpoints=self.checkpoints,
+            checkpoints=_whole_where_possible(self.checkpoints),
             estimates=asked.answer(values),
             standard_errors=np.sqrt(asked.answer_variance(covariances)),
             unvisited_probability=unvisited[:, :, 0] if asked.single else unvisited,
             visits=self.visits[rows],
+            episodes=self.finished[rows, 0],
+            spent=self.spent[rows, 0],
+            unit=self.budget.unit,
             values=values,
             covariances=covariances,
             complete=complete,
             interrupted=bool(self.stop[0]),
             datasets=tuple(self.datasets[run] for run in ended) if self.keep_episodes else (),
         )
+
+
+def _whole_where_possible(numbers: FloatArray) -> FloatArray | IntArray:
+    whole = numbers.astype(np.int64)
+    return whole if np.array_equal(whole, numbers) else numbers
 
 
 def log_spaced(episodes: int, per_decade: int = 8) -> IntArray:

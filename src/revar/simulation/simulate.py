@@ -1,5 +1,6 @@
 """simulate: many independent runs of a strategy on a known model."""
 
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,9 @@ from numpy.typing import ArrayLike
 from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.estimator import Estimator, find_estimator
-from revar.model.arrays import FloatArray, IntArray
+from revar.model.arrays import FloatArray
+from revar.model.budget import Budget, check_budget
+from revar.model.limits import Limits
 from revar.model.mdp import TabularMDP
 from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
@@ -17,7 +20,6 @@ from revar.model.validation import (
     SUM_TOLERANCE,
     as_floats,
     check_count,
-    check_episodes,
     check_whole,
 )
 from revar.simulation.compiled import find_rule, make_compiled_player
@@ -26,7 +28,8 @@ from revar.simulation.plain import make_plain_player
 from revar.simulation.result import Job, SimulationResult, log_spaced
 from revar.strategies.selection import DRAWN, Selection
 from revar.strategies.strategy import Plan, Strategy, find_strategy, make_plan, visible_task
-from revar.theory.values import policy_value
+from revar.theory.restrictions import Restrictions
+from revar.theory.values import occupancy, policy_value
 
 
 def simulate(
@@ -34,7 +37,11 @@ def simulate(
     question: Any,
     strategy: str | Strategy,
     *,
-    episodes: int,
+    episodes: int | None = None,
+    steps: int | None = None,
+    budget: float | None = None,
+    cost: ArrayLike | None = None,
+    limits: Limits | None = None,
     runs: int,
     seed: int = 0,
     first_run: int = 0,
@@ -45,16 +52,19 @@ def simulate(
     progress: Progress | None = None,
     compiled: bool | None = None,
 ) -> SimulationResult:
-    """Collect `episodes` episodes with `strategy`, `runs` times over, and answer the question.
+    """Collect with `strategy` until the budget is spent, `runs` times over; answer the question.
 
     A policy [S, A] asks for its value; `Difference`, `Values` and `Best` ask about several. The
     result has the estimates of what was asked for, and those of all policies' values.
 
+    The budget is a number of `episodes`, of `steps`, or a `budget` of what visits `cost`, an array
+    [S, A]. An episode is begun while anything is left. `limits` say what collection may not do.
+
     Run i draws from its own stream, child i of SeedSequence(seed): the result depends neither on
     `threads` nor on the number of other runs. Runs are numbered from `first_run`, so that a large
-    simulation can be done in parts. Estimates are made at `checkpoints` (numbers of episodes; by
-    default log-spaced up to `episodes`). `keep_episodes` keeps every step of every run.
-    `progress(done, total)` is called with numbers of episodes about ten times a second. An
+    simulation can be done in parts. Estimates are made at `checkpoints`, when so much of the budget
+    is spent (by default log-spaced up to the budget). `keep_episodes` keeps every step of every
+    run. `progress(done, total)` is called about ten times a second, in units of the budget. An
     interrupt (Ctrl-C) returns the finished runs, with `complete` False.
 
     `compiled` False plays in plain Python, as strategies without a compiled rule always do.
@@ -62,13 +72,20 @@ def simulate(
     if not isinstance(mdp, TabularMDP):
         raise InputError(f"mdp is a {type(mdp).__name__}; it must be a TabularMDP")
     strategy, estimator = find_strategy(strategy), find_estimator(estimator)
-    runs, episodes = check_count(runs, "runs"), check_episodes(episodes)
+    runs, allowed = check_count(runs, "runs"), check_budget(episodes, steps, budget, cost)
     threads = available_threads() if threads is None else check_count(threads, "threads")
     check_whole(seed, "seed")
     check_whole(first_run, "first_run")
-    task = Task.of(mdp, question, episodes=episodes)
+    task = Task.of(
+        mdp,
+        question,
+        budget=allowed,
+        cost=cost if allowed.unit == "cost" else None,
+        limits=limits,
+    )
+    most_episodes = _check_conditions(task, mdp, strategy)
     plan = _first_plan(task, mdp, strategy, estimator)
-    points = _check_checkpoints(checkpoints, episodes)
+    points = _check_checkpoints(checkpoints, allowed)
     count = len(task.policies)
     rows = (runs, points.size, count)
     job = Job(
@@ -79,6 +96,7 @@ def simulate(
         seed=seed,
         first_run=first_run,
         checkpoints=points,
+        most_episodes=most_episodes,
         keep_episodes=keep_episodes,
         plan=plan,
         values=np.full(rows, np.nan),
@@ -86,6 +104,7 @@ def simulate(
         unvisited=np.full(rows, np.nan),
         visits=np.zeros((runs, mdp.states, mdp.actions), dtype=np.int64),
         finished=np.zeros((runs, 1), dtype=np.int64),
+        spent=np.zeros((runs, 1)),
         stop=np.zeros(1, dtype=np.int64),
         datasets={},
     )
@@ -97,8 +116,8 @@ def simulate(
     true_values = np.array([policy_value(mdp, policy) for policy in task.policies])
     ended = play_runs(
         play,
-        job.finished,
-        episodes,
+        job.spent,
+        allowed.amount,
         threads=threads if rule is not None else 1,
         progress=progress,
         stop=job.stop,
@@ -160,16 +179,37 @@ def _check_cover(strategy: Strategy, policy: FloatArray, plan: Plan) -> None:
         )
 
 
-def _check_checkpoints(checkpoints: ArrayLike | None, episodes: int) -> IntArray:
-    if checkpoints is None:
-        return log_spaced(episodes)
-    points = np.atleast_1d(as_floats(checkpoints, "checkpoints"))
-    if points.ndim != 1 or points.size == 0 or not np.all(np.floor(points) == points):
-        raise InputError(f"checkpoints must be whole numbers of episodes; got {checkpoints!r}")
-    whole = points.clip(-1, episodes + 1).astype(np.int64)
-    if np.any(np.diff(whole) <= 0) or whole[0] < 1 or whole[-1] > episodes:
+def _check_conditions(task: Task, mdp: TabularMDP, strategy: Strategy) -> int:
+    """The most episodes that a run can have; refuses limits that cannot be kept, or that the
+    strategy does not know.
+    """
+    budget, limits = task.budget or Budget(1), task.limits
+    if not (limits.none or strategy.keeps_limits):
         raise InputError(
-            f"checkpoints must increase from at least 1 to at most episodes = {episodes}; "
+            f"strategy {strategy.id!r} knows no limits; 'flow', 'flow-oracle' and 'on-policy' do"
+        )
+    if budget.unit == "cost" or not limits.none:
+        allowed = Restrictions(mdp, task.question, task.cost, limits)
+        entered = occupancy(mdp, task.policy).sum(axis=0) > 0
+        allowed.require_visits(entered)
+        if budget.unit == "cost":
+            return ceil(budget.amount / allowed.least_cost)
+    return int(budget.amount)
+
+
+def _check_checkpoints(checkpoints: ArrayLike | None, budget: Budget) -> FloatArray:
+    if checkpoints is None:
+        if budget.unit == "cost":
+            return np.geomspace(budget.amount / 1000.0, budget.amount, 25)
+        return log_spaced(int(budget.amount)).astype(np.float64)
+    points = np.atleast_1d(as_floats(checkpoints, "checkpoints"))
+    whole = budget.unit == "cost" or np.all(np.floor(points) == points)
+    if points.ndim != 1 or points.size == 0 or not whole:
+        raise InputError(f"checkpoints must be whole numbers of {budget.unit}; got {checkpoints!r}")
+    if np.any(np.diff(points) <= 0) or points[0] <= 0 or points[-1] > budget.amount:
+        least = "above 0" if budget.unit == "cost" else "at least 1"
+        raise InputError(
+            f"checkpoints must increase from {least} to at most {budget.unit} = {budget.amount}; "
             f"got {checkpoints!r}"
         )
-    return whole
+    return points

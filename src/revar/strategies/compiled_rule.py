@@ -7,6 +7,8 @@ compiled loop serves every strategy and stays cached on disk.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf, nan
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +16,43 @@ import numpy as np
 from revar.compilation import compiled_in_place
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray, RunStatistics
+from revar.model.limits import Limits
 from revar.model.task import Task
+
+ENDLESS = 2**40  # episodes; no run has as many
+
+
+class LimitArrays(NamedTuple):
+    """What collection may not do, for compiled code."""
+
+    caps: FloatArray  # [S, A] the largest shares that actions may have
+    amounts: FloatArray  # [M, S, A] of limited sums
+    variances: FloatArray  # [M, S, A] of these amounts in one visit
+    most: FloatArray  # [M]
+    floor: float  # on the return; NaN where there is none
+    share: float  # the floor is this share of the target policy's value; NaN where it is not
+    has_floor: bool
+    quantile: float  # sums are kept by so many standard errors
+
+    @classmethod
+    def of(cls, limits: Limits, policy: FloatArray) -> "LimitArrays":
+        """The limits on collection for the target policy [S, A], which takes its own actions."""
+        shape = policy.shape
+        sums = limits.sums
+        nothing = np.zeros(shape)
+        floor = limits.min_return
+        return cls(
+            np.where(policy > 0, limits.caps(policy), 0.0),
+            np.array([limit.table(*shape) for limit in sums]).reshape(-1, *shape),
+            np.array(
+                [nothing if limit.variance is None else limit.variance for limit in sums]
+            ).reshape(-1, *shape),
+            np.array([limit.most for limit in sums]),
+            floor if isinstance(floor, float) else nan,
+            limits.share_of_value if isinstance(floor, str) else nan,
+            floor is not None,
+            NormalDist().inv_cdf(limits.confidence),
+        )
 
 
 class TaskArrays(NamedTuple):
@@ -24,35 +62,43 @@ class TaskArrays(NamedTuple):
     initial: FloatArray  # [S]
     horizon: int
     discount: float
-    episodes: int
+    budget: float  # in all; what an episode takes from it is the sum of the two below
+    episode_cost: float
+    visit_cost: FloatArray  # [S, A]
     policies: FloatArray  # [J, S, A]
     coefficients: FloatArray  # [Q, J]
     weights: FloatArray  # [Q]
     best: bool
+    limited: bool  # whether there are limits
+    limits: LimitArrays
 
     @classmethod
-    def of(cls, task: Task, initial: FloatArray, episodes: int) -> "TaskArrays":
-        """The task, with that distribution of first states and that budget."""
+    def of(cls, task: Task, initial: FloatArray) -> "TaskArrays":
+        """The task, with that distribution of first states; without a budget there is no end."""
         combinations = task.question.combinations
         return cls(
             task.policy,
             initial,
             task.horizon,
             task.discount,
-            episodes,
+            inf if task.budget is None else float(task.budget.amount),
+            1.0 if task.budget is None else task.budget.episode_cost,
+            task.visit_cost,
             task.policies,
             combinations.coefficients,
             combinations.weights,
             combinations.best,
+            not task.limits.none,
+            LimitArrays.of(task.limits, task.policy),
         )
 
     @classmethod
-    def observed(cls, task: Task, statistics: RunStatistics, episodes: int) -> "TaskArrays":
+    def observed(cls, task: Task, statistics: RunStatistics) -> "TaskArrays":
         """The task; without a known distribution, the frequencies of first states so far."""
         initial = task.initial
         if initial is None:
             initial = statistics.initial_count / statistics.initial_count.sum()
-        return cls.of(task, initial, episodes)
+        return cls.of(task, initial)
 
 
 class CompiledPlan(NamedTuple):
@@ -149,10 +195,17 @@ class CompiledRule:
 
 
 def sample_budget(task: Task, asker: str) -> int:
-    """n = K L, the most steps that the budget allows."""
-    if task.episodes is None:
-        raise InputError(f"{asker} needs to know the number of episodes in advance")
-    return task.episodes * task.horizon
+    """n, the most steps that the budget allows: of K episodes, K L."""
+    if task.budget is None or task.budget.unit == "cost":
+        raise InputError(f"{asker} needs to know the number of episodes, or of steps, in advance")
+    return int(task.budget.amount) * (task.horizon if task.budget.by_episode else 1)
+
+
+def most_episodes(task: Task) -> int:
+    """No run has more episodes than so many, as far as the budget tells."""
+    if task.budget is None or task.budget.unit == "cost":
+        return ENDLESS
+    return int(task.budget.amount)
 
 
 @compiled_in_place

@@ -29,6 +29,7 @@ class OnPolicy(Strategy):
         "doubly-robust",
         "monte-carlo",
     )
+    keeps_limits: ClassVar[bool] = True  # as far as the target policy does
 
     def plan(self, task: Task, statistics: VisitStatistics) -> Plan:  # noqa: ARG002
         """The target policy, or each in its turn, for good."""

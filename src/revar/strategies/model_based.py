@@ -26,6 +26,7 @@ from revar.strategies.compiled_rule import (
     RuleParameters,
     TaskArrays,
     growing_times,
+    most_episodes,
     refresh_frequencies,
 )
 from revar.strategies.estimated_model import estimate_model
@@ -88,14 +89,14 @@ class ModelBased(Strategy):
         behavior = self._target(task)
         if self.known_model:
             mdp = task.known_model(f"{self.id} with a known model")
-            arrays = TaskArrays.of(task, mdp.arrays.initial, 0)
+            arrays = TaskArrays.of(task, mdp.arrays.initial)
             all_visited = np.ones(task.policy.shape, dtype=np.int64)
             self._fill(behavior, arrays, outcome_model(mdp), all_visited)
             return Plan(behavior, Selection.SAMPLE)
         observed = statistics.run_statistics(task.states)
         episode = int(observed.initial_count.sum())
         if episode >= self.first_plan:
-            arrays = TaskArrays.observed(task, observed, episode)
+            arrays = TaskArrays.observed(task, observed)
             self._fill(behavior, arrays, estimate_model(observed), observed.visits)
         lasts = int(self._plan_times(episode)[-1]) - episode
         return Plan(behavior, Selection.SAMPLE, lasts=lasts)
@@ -104,7 +105,7 @@ class ModelBased(Strategy):
         """The same plans at the same times; the oracle's plan needs no rule."""
         if self.known_model:
             return None
-        times = self._plan_times(task.episodes or self.first_plan)
+        times = self._plan_times(most_episodes(task))
         return CompiledRule(
             CompiledPlan.of(self._target(task)),
             RuleParameters.of([self.floor, self.steps], plan_times=times),

@@ -18,6 +18,7 @@ from revar.strategies.compiled_rule import (
     EpisodePath,
     RuleParameters,
     TaskArrays,
+    most_episodes,
     refresh_frequencies,
     sample_budget,
 )
@@ -68,7 +69,7 @@ class ReducedVariance(Strategy):
         """The same plan, along the path where that is enough."""
         by_path = tree and self.replan_every == 1
         every = self.replan_every
-        times = range(every, (task.episodes or 1) + every, every)  # to the first past the budget
+        times = range(every, most_episodes(task) + every, every)  # to the first past the budget
         return CompiledRule(
             self._plan(task, VisitStatistics(task.states, task.actions)),
             RuleParameters.of(

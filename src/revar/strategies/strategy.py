@@ -57,8 +57,9 @@ class Plan:
             )
         if not isinstance(self.selection, Selection):
             raise InputError(f"selection of a plan is {self.selection!r}; it must be a Selection")
-        if not isinstance(self.visits_first, int) or self.visits_first < 1:
-            raise InputError(f"visits_first of a plan is {self.visits_first!r}; at least 1")
+        least = 0 if self.selection is Selection.FOLLOW else 1
+        if not isinstance(self.visits_first, int) or self.visits_first < least:
+            raise InputError(f"visits_first of a plan is {self.visits_first!r}; at least {least}")
         if self.lasts is not None and (not isinstance(self.lasts, int) or self.lasts < 0):
             raise InputError(
                 f"a plan lasts {self.lasts!r} episodes; it must be a whole number, or None for good"
@@ -77,6 +78,8 @@ class Strategy(ABC):
     # Estimators that are valid for data of this strategy, by id, the best one first. Certainty
     # equivalence takes any data; all others need actions that were sampled.
     estimators: ClassVar[tuple[str, ...]] = ("certainty-equivalence",)
+    # Whether its plans keep the limits of the task.
+    keeps_limits: ClassVar[bool] = False
 
     @property
     def needs_model(self) -> bool:

@@ -37,7 +37,7 @@ class RecordingRun(PlainRun):
     """A run that remembers which actions were asked for, and by which plan."""
 
     def __init__(self, strategy: Strategy, mdp: TabularMDP, asked: Any) -> None:
-        task = visible_task(strategy, Task.of(mdp, asked, episodes=EPISODES))
+        task = visible_task(strategy, Task.of(mdp, asked, budget=EPISODES))
         statistics = VisitStatistics.for_model(mdp)
         super().__init__(strategy, task, statistics, np.random.default_rng(0))
         self.asked: list[tuple[int, int, float, Plan]] = []  # state, action, propensity, plan

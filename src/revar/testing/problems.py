@@ -141,7 +141,7 @@ def questions_about(problem: Problem) -> tuple[Question, ...]:
 
 def task_of(problem: Problem, episodes: int) -> Task:
     """The problem's task, with the model."""
-    return Task.of(problem.mdp, problem.policy, episodes=episodes)
+    return Task.of(problem.mdp, problem.policy, budget=episodes)
 
 
 @cache

@@ -45,6 +45,14 @@ def keep_to_caps(behavior: FloatArray, caps: FloatArray, step: int, state: int) 
 
 
 @compiled_in_place
+def keep_within(behavior: FloatArray, layers: Layers, caps: FloatArray) -> None:
+    """`keep_to_caps` at every step, in every state that can be entered."""
+    for t in range(behavior.shape[0]):
+        for i in range(layers.start[t], layers.start[t + 1]):
+            keep_to_caps(behavior, caps, t, layers.states[i])
+
+
+@compiled_in_place
 def _share_out(behavior: FloatArray, caps: FloatArray, step: int, state: int, rest: float) -> None:
     """Take the marks off, and spread what is left in proportion to the room below the caps."""
     actions = caps.shape[1]

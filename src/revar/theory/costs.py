@@ -129,9 +129,11 @@ def find_leader(mdp: TabularMDP, policies: FloatArray) -> tuple[int, FloatArray]
 def _influence(mdp: TabularMDP, policy: FloatArray) -> tuple[FloatArray, FloatArray]:
     layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, policy > 0, mdp.horizon)
     values = backward_values(
-        mdp.arrays.outcomes, mdp.arrays.reward_mean, policy, layers, mdp.discount
+        mdp.arrays.outcomes, mdp.arrays.reward_mean, policy[None], layers, mdp.discount
     )
-    return influence(mdp.arrays.outcomes, mdp.arrays.initial, policy, values, layers, mdp.discount)
+    return influence(
+        mdp.arrays.outcomes, mdp.arrays.initial, policy[None], values, layers, mdp.discount
+    )
 
 
 def _costs(

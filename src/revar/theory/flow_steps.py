@@ -70,24 +70,6 @@ def objective(
     return total
 
 
-@compiled
-def objective_of(
-    outcomes: Outcomes,
-    initial: FloatArray,
-    layers: Layers,
-    costs: FloatArray,
-    prior: FloatArray,
-    episodes: float,
-    behavior: FloatArray,
-) -> float:
-    """F at the visits that a behavior makes."""
-    states, actions = costs.shape
-    visits = np.zeros((states, actions))
-    spare = np.zeros((2, states + 1))
-    flow_of(outcomes, initial, layers, behavior, np.zeros(behavior.shape), visits, spare)
-    return objective(costs, prior, episodes, visits, np.zeros((states, actions)))
-
-
 @compiled_in_place
 def sweep(
     outcomes: Outcomes,

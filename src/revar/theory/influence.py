@@ -10,20 +10,20 @@ from revar.model.arrays import FloatArray, Layers, Outcomes
 def influence(
     outcomes: Outcomes,
     initial: FloatArray,
-    policy: FloatArray,
+    behavior: FloatArray,
     values: FloatArray,
     layers: Layers,
     discount: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """How the value depends on each pair's reward and on each of its outcomes.
+    """How the value of a behavior [1 or L, S, A] depends on each pair's reward and outcomes.
 
-    w_t(s,a) = gamma^t d_t(s) pi(a|s) gives W(s,a) = sum_t w_t(s,a), the derivative with respect
+    w_t(s,a) = gamma^t d_t(s) b_t(a|s) gives W(s,a) = sum_t w_t(s,a), the derivative with respect
     to mu(s,a), as [S, A], and g(s,a,s') = gamma sum_t w_t(s,a) v_{t+1}(s'), the derivative with
     respect to P(s'|s,a), as [slot].
     """
     start, layer_states = layers
     row_start, successors, probability = outcomes
-    states, actions = policy.shape
+    tables, states, actions = behavior.shape
     horizon = start.size - 1
     weight = np.zeros((states, actions))
     gain = np.zeros(successors.size)
@@ -31,6 +31,7 @@ def influence(
     present[:states] = initial
     ahead = np.zeros(states + 1)
     for t in range(horizon):
+        policy = behavior[t if tables > 1 else 0]
         for i in range(start[t], start[t + 1]):
             s = layer_states[i]
             mass = present[s]

@@ -12,7 +12,7 @@ import numpy as np
 
 from revar.compilation import compiled, compiled_in_place
 from revar.model.arrays import FloatArray, Layers, Outcomes
-from revar.theory.caps import expected_value, keep_to_caps
+from revar.theory.caps import expected_value, keep_to_caps, keep_within
 from revar.theory.flow_steps import extrapolate, flow_of, objective
 
 
@@ -198,8 +198,6 @@ def limited_sweeps(
             *(behavior, spare, room),
         )
         extrapolate(layers, behavior, before, since / (since + 3.0), point)
-        for t in range(behavior.shape[0]):
-            for i in range(layers.start[t], layers.start[t + 1]):
-                keep_to_caps(point, caps, t, layers.states[i])
+        keep_within(point, layers, caps)
         since += 1
     behavior[:] = best

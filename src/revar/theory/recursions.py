@@ -17,17 +17,21 @@ from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
 def backward_values(
     outcomes: Outcomes,
     reward_mean: FloatArray,
-    policy: FloatArray,
+    behavior: FloatArray,
     layers: Layers,
     discount: float,
 ) -> FloatArray:
-    """v_t(s) = sum_a pi(a|s) (mu(s,a) + gamma sum_s' P(s'|s,a) v_{t+1}(s')), as [L+1, S+1]."""
+    """v_t(s) = sum_a b_t(a|s) (mu(s,a) + gamma sum_s' P(s'|s,a) v_{t+1}(s')), as [L+1, S+1].
+
+    The behavior [1 or L, S, A] is a policy, or has a table for each step.
+    """
     start, layer_states = layers
     row_start, successors, probability = outcomes
-    states, actions = policy.shape
+    tables, states, actions = behavior.shape
     horizon = start.size - 1
     values = np.zeros((horizon + 1, states + 1))
     for t in range(horizon - 1, -1, -1):
+        policy = behavior[t if tables > 1 else 0]
         for i in range(start[t], start[t + 1]):
             s = layer_states[i]
             total = 0.0

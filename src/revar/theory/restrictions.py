@@ -7,7 +7,8 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import BoolArray, FloatArray, Layers
-from revar.model.limits import Limits, check_limits, check_visit_costs
+from revar.model.budget import check_visit_costs
+from revar.model.limits import Limits, check_limits
 from revar.model.mdp import TabularMDP
 from revar.model.question import Question
 from revar.model.structure import reachable_layers
@@ -50,9 +51,10 @@ class Restrictions:
         self.policy = fallback_shares(asked.policy)
         self.caps = limits.caps(self.policy)
         self.layers = self._reachable()
-        self.names = [f"max_sums {number}" for number in range(len(limits.max_sums))]
-        self.amounts = limits.amounts(*shape)  # [M, S, A]
-        self.most = np.array([most for _, most in limits.max_sums])  # [M]
+        self.names = [limit.name for limit in limits.sums]
+        self.amounts = np.array([limit.table(*shape) for limit in limits.sums])  # [M, S, A]
+        self.amounts = self.amounts.reshape(-1, *shape)
+        self.most = np.array([limit.most for limit in limits.sums])  # [M]
         self.discounted = np.zeros(len(self.most), dtype=bool)  # [M]
         value = float(np.mean([policy_value(mdp, policy) for policy in asked.policies]))
         floor = limits.least_return(value)

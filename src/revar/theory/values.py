@@ -16,7 +16,7 @@ def policy_value(mdp: TabularMDP, policy: Any) -> float:
     target = check_policy(mdp, policy)
     layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, target > 0, mdp.horizon)
     values = backward_values(
-        mdp.arrays.outcomes, mdp.arrays.reward_mean, target, layers, mdp.discount
+        mdp.arrays.outcomes, mdp.arrays.reward_mean, target[None], layers, mdp.discount
     )
     return float(mdp.arrays.initial @ values[0, : mdp.states])
 
@@ -56,5 +56,5 @@ def return_variance(mdp: TabularMDP, policy: Any) -> float:
 def _values(mdp: TabularMDP, target: FloatArray) -> FloatArray:
     layers = all_layers(mdp.states, mdp.horizon)
     return backward_values(
-        mdp.arrays.outcomes, mdp.arrays.reward_mean, target, layers, mdp.discount
+        mdp.arrays.outcomes, mdp.arrays.reward_mean, target[None], layers, mdp.discount
     )

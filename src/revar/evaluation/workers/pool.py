@@ -205,7 +205,6 @@ class PoolPlayer:
         self._start = start
         self._pool: WorkerPool | None = None
         self._interrupt = interrupt
-        self._budget = collection.budget or 0
         self._dispatcher = Dispatcher(collection)
         self._waiting: deque[tuple[BatchRequest, SharedPlan]] = deque()  # not given out
         self._played: dict[int, Batch] = {}  # and not added, by number
@@ -267,12 +266,13 @@ class PoolPlayer:
 
     def _make_requests(self) -> None:
         """Make the requests that are due: all at the start, then one for each batch added."""
-        known = self._collection.finished + self._collection.prior_episodes
-        while (
-            self._requests < self._added + self._settings.ahead and self._requested < self._budget
-        ):
+        collection = self._collection
+        known = collection.finished + collection.prior_episodes
+        while self._requests < self._added + self._settings.ahead:
+            left = collection.affordable(self._requested - collection.finished)
+            if left <= 0:
+                break
             lasts = self._dispatcher.shared_plan().plan.lasts
-            left = self._budget - self._requested
             count = self._settings.length(known, left, lasts)
             self._waiting.append(self._dispatcher.request(self._requests, 0, count))
             self._requests += 1

@@ -51,7 +51,7 @@ class Worker:
             horizon=setup.horizon,
             actions=action_count(self.env),
             discount=setup.discount,
-            episodes=setup.budget,
+            budget=setup.budget,
             seed=setup.seed,
             names=tuple(setup.policies),
             combinations=setup.combinations,

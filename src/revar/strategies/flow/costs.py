@@ -45,7 +45,7 @@ def estimate_influence(
     futures = np.zeros((count, outcomes.successor.size))
     first_values = np.zeros(count)
     for j in range(count):
-        policy = task.policies[j]
+        policy = task.policies[j : j + 1]
         values = backward_values(outcomes, statistics.reward_mean, policy, layers, discount)
         weights[j], gains[j] = influence(outcomes, task.initial, policy, values, layers, discount)
         for s in range(states):

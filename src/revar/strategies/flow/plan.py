@@ -1,17 +1,20 @@
 """The plan of flow: what the remaining episodes should visit, as far as the data can be trusted."""
 
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from revar.compilation import compiled, compiled_in_place, inlined
-from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes, RunStatistics
+from revar.model.arrays import FloatArray, IntArray, Layers, RunStatistics
 from revar.model.structure import expand
 from revar.strategies.compiled_rule import TaskArrays
+from revar.strategies.flow.ahead import Ahead, be_cautious, error_ahead, sweep_ahead
 from revar.strategies.flow.costs import combine, estimate_costs, estimate_influence
-from revar.strategies.flow.transitions import credible_transitions, own_share
+from revar.strategies.flow.safety import keep_sums
+from revar.strategies.flow.transitions import credible_transitions
 from revar.strategies.flow.tuning import Tuning
-from revar.theory.flow_steps import accelerated_sweeps, objective_of
+from revar.theory.caps import keep_within
 
 # How often the weights of differences to the leader are corrected in one plan. They tend to the
 # squares of the ratios variance / gap^2, so that the sum of the ratios' cubes gets smallest: the
@@ -23,6 +26,15 @@ TINY = np.finfo(np.float64).tiny
 ALIKE = 20.0
 
 
+class Draft(NamedTuple):
+    """What a plan rests on, besides the plan itself."""
+
+    ahead: Ahead
+    costs: FloatArray  # [S, A] of what is asked
+    needed: float  # visits after which half of a share is the plan's
+    sweeps: int  # at most
+
+
 @compiled
 def plan_flow(
     task: TaskArrays,
@@ -31,48 +43,58 @@ def plan_flow(
     tuning: Tuning,
     episode: int,
     behavior: FloatArray,
-) -> None:
-    """Overwrite `behavior` [L, S, A] with the plan after `episode` episodes."""
+) -> Draft:
+    """Overwrite `behavior` [L, S, A] with the plan after `episode` episodes, within caps."""
     policy = task.policy
     start, states = expand(statistics.outcomes, task.initial, policy > 0, task.horizon)
     layers = Layers(start, states)
     asked, weights = _asked_costs(task, layers, statistics, known_transitions, tuning, episode)
     costs = combine(weights, asked)
-    _start_halfway(behavior, layers, policy)
-    left = float(task.episodes - episode)
-    ahead = max(1.0, min(left, tuning.look_ahead * episode + 10.0))
+    start_halfway(behavior, layers, policy)
+    if task.limited:
+        keep_within(behavior, layers, task.limits.caps)
     already = statistics.visits.astype(np.float64)
     transitions, prior = statistics.outcomes, 0.0
     if not known_transitions:
         transitions, prior = credible_transitions(statistics.outcomes, statistics.visits, policy)
+    spent = task.episode_cost * episode + np.sum(task.visit_cost * already)
+    unit = spent / episode
+    budget = max(unit, min(task.budget - spent, tuning.look_ahead * spent + 10.0 * unit))
+    ahead = Ahead(transitions, layers, already, budget)
+    sweeps = int(min(tuning.sweeps, 3.0 * sqrt(episode)))
+    nothing = np.zeros(policy.shape)
     for i in range(BALANCING if task.best and weights.size > 1 else 1):
         if i > 0:
             for q in range(weights.size):
-                ratio = objective_of(
-                    transitions, task.initial, layers, asked[q], already, ahead, behavior
-                )
-                weights[q] = sqrt(weights[q]) * ratio
+                weights[q] = sqrt(weights[q]) * error_ahead(task, ahead, asked[q], behavior)
             weights /= max(weights.max(), TINY)
             costs = combine(weights, asked)
-        accelerated_sweeps(
-            transitions,
-            task.initial,
-            layers,
-            costs,
-            already,
-            ahead,
-            behavior,
-            int(min(tuning.sweeps, 3.0 * sqrt(episode))),
-            tuning.settled,
-        )
-    needed = share_prior(prior)  # visits
+        sweep_ahead(task, ahead, costs, nothing, nothing, behavior, sweeps, tuning.settled)
+    needed = share_prior(prior)
     lacking = needed * _tried_pairs(statistics.visits, policy) / tuning.many_visits
     if lacking > 1.0:
-        gain = _gain(task, transitions, layers, costs, already, episode, ahead, behavior)
+        gain = _gain(task, ahead, costs, spent, behavior)
         needed *= max(1.0, lacking / gain)
     needed *= tuning.caution
-    if needed > 0.0:
-        keep_to_policy(behavior, layers, policy, statistics.visits, needed)
+    be_cautious(task, ahead, statistics.visits, needed, behavior)
+    return Draft(ahead, costs, needed, sweeps)
+
+
+@compiled
+def plan_safely(
+    task: TaskArrays,
+    statistics: RunStatistics,
+    known_transitions: bool,
+    tuning: Tuning,
+    episode: int,
+    behavior: FloatArray,
+) -> None:
+    """The same, and limits on sums are kept."""
+    draft = plan_flow(task, statistics, known_transitions, tuning, episode, behavior)
+    keep_sums(
+        *(task, draft.ahead, statistics, draft.costs, draft.needed, known_transitions, tuning),
+        *(episode, behavior, draft.sweeps),
+    )
 
 
 @compiled
@@ -112,7 +134,7 @@ def _asked_costs(
 
 
 @compiled_in_place
-def _start_halfway(behavior: FloatArray, layers: Layers, policy: FloatArray) -> None:
+def start_halfway(behavior: FloatArray, layers: Layers, policy: FloatArray) -> None:
     """Halfway between the target policy and equal shares of its actions."""
     start, layer_states = layers
     horizon, _, actions = behavior.shape
@@ -139,47 +161,16 @@ def _tried_pairs(visits: IntArray, policy: FloatArray) -> int:
 
 @compiled
 def _gain(
-    task: TaskArrays,
-    transitions: Outcomes,
-    layers: Layers,
-    costs: FloatArray,
-    visits: FloatArray,
-    episode: int,
-    ahead: float,
-    behavior: FloatArray,
+    task: TaskArrays, ahead: Ahead, costs: FloatArray, spent: float, behavior: FloatArray
 ) -> float:
     """How many times larger the error would be had the target policy made all visits."""
-    initial, policy = task.initial, task.policy
-    planned = objective_of(transitions, initial, layers, costs, visits, ahead, behavior)
+    planned = error_ahead(task, ahead, costs, behavior)
     on_policy = np.zeros(behavior.shape)
-    on_policy[:] = policy
-    nothing = np.zeros(policy.shape)
-    instead = objective_of(transitions, initial, layers, costs, nothing, episode + ahead, on_policy)
+    on_policy[:] = task.policy
+    nothing = np.zeros(costs.shape)
+    anew = Ahead(ahead.transitions, ahead.layers, nothing, spent + ahead.budget)
+    instead = error_ahead(task, anew, costs, on_policy)
     return max(1.0, instead / planned) if planned > 0.0 else 1.0
-
-
-@compiled_in_place
-def keep_to_policy(
-    behavior: FloatArray, layers: Layers, policy: FloatArray, visits: IntArray, prior: float
-) -> None:
-    """Keep T / (T + n) of the share of a pair of T visits; the rest is the policy's.
-
-    Mixing the transitions of a state's actions is not enough. It makes their differences smaller,
-    but how often a plan takes each depends on the ratio of the differences, which it keeps.
-    """
-    start, layer_states = layers
-    horizon, _, actions = behavior.shape
-    for t in range(horizon):
-        for i in range(start[t], start[t + 1]):
-            s = layer_states[i]
-            total = 0.0
-            for a in range(actions):
-                own = own_share(visits[s, a], prior)
-                behavior[t, s, a] = own * behavior[t, s, a] + (1.0 - own) * policy[s, a]
-                total += behavior[t, s, a]
-            if total > 0.0:
-                for a in range(actions):
-                    behavior[t, s, a] /= total
 
 
 @inlined

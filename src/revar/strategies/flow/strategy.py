@@ -6,22 +6,25 @@ from typing import ClassVar
 import numpy as np
 
 from revar.compilation import compiled
-from revar.errors import InputError
 from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.statistics import VisitStatistics
+from revar.model.structure import all_layers
 from revar.model.task import Task
 from revar.strategies.compiled_rule import (
     CompiledPlan,
     CompiledRule,
     EpisodePath,
+    LimitArrays,
     RuleParameters,
     TaskArrays,
+    most_episodes,
     refresh_frequencies,
 )
-from revar.strategies.flow.plan import plan_flow
+from revar.strategies.flow.plan import plan_flow, plan_safely, start_halfway
 from revar.strategies.flow.tuning import DEFAULT_TUNING, Tuning, plan_times, unpack_tuning
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, strategies
+from revar.theory.caps import keep_within
 from revar.theory.flow import optimal_flow
 
 
@@ -30,6 +33,7 @@ from revar.theory.flow import optimal_flow
 class Flow(Strategy):
     """Follow the optimal flow of the estimated model for the episodes that are left.
 
+    What is left of the budget counts, in its own unit, and plans keep to the limits of the task.
     Nothing needs to be known but the target policy, the horizon and the discount, and nothing
     needs to be tuned: `tuning` is there for studies. Takes only actions that the target policy
     takes. `known_transitions` says that the true transitions are known to strategy and estimator,
@@ -37,6 +41,7 @@ class Flow(Strategy):
     """
 
     id: ClassVar[str] = "flow"
+    keeps_limits: ClassVar[bool] = True
     known_transitions: bool = False
     tuning: Tuning = DEFAULT_TUNING
 
@@ -55,37 +60,35 @@ class Flow(Strategy):
             if self.known_transitions:
                 model = task.known_model("flow with known transitions")
                 observed = observed.with_known(model.arrays.outcomes)
-            left = self._episodes_left(task, episode)
-            plan_flow(
-                TaskArrays.observed(task, observed, episode + left),
+            make = plan_safely if task.limits.has_sums else plan_flow
+            make(
+                TaskArrays.observed(task, observed),
                 observed,
                 self.known_transitions,
                 self.tuning,
                 episode,
                 behavior,
             )
-        first = int(self.tuning.first_visits)
+        first = self._visits_first(task)
         return Plan(behavior, Selection.FOLLOW, lasts=lasts, visits_first=first)
 
     def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule:  # noqa: ARG002
         """The same plans at the same times."""
-        if task.episodes is None:
-            raise InputError("simulating flow needs the number of episodes")
         return CompiledRule(
             CompiledPlan.of(_without_data(task), follows=True),
             RuleParameters.of(
                 self.tuning,
-                plan_times=plan_times(task.episodes, self.tuning, len(task.policies)),
+                plan_times=plan_times(most_episodes(task), self.tuning, len(task.policies)),
                 known_transitions=self.known_transitions,
             ),
-            on_episode=_replan,
+            on_episode=_replan_safely if task.limits.has_sums else _replan,
         )
 
-    def _episodes_left(self, task: Task, episode: int) -> int:
-        """What the budget leaves; without one, as much as a plan ever looks ahead."""
-        if task.episodes is None:
-            return int(self.tuning.look_ahead * episode) + 10
-        return max(task.episodes - episode, 0)
+    def _visits_first(self, task: Task) -> int:
+        """Under limits that is left to chance: no action is taken more often than allowed."""
+        limits = task.limits
+        shares_are_free = limits.max_ratio is None and not limits.has_sums
+        return int(self.tuning.first_visits) if shares_are_free else 0
 
 
 @strategies.register("flow-oracle")
@@ -98,6 +101,7 @@ class FlowOracle(Strategy):
     """
 
     id: ClassVar[str] = "flow-oracle"
+    keeps_limits: ClassVar[bool] = True
     known_transitions: bool = False
     tolerance: float = 1e-3
 
@@ -113,15 +117,24 @@ class FlowOracle(Strategy):
             task.question,
             known_transitions=self.known_transitions,
             tolerance=self.tolerance,
+            cost=None if task.budget is None or task.budget.by_episode else task.visit_cost,
+            limits=task.limits,
         )
         return Plan(flow.behavior, Selection.FOLLOW)
 
 
 def _without_data(task: Task) -> FloatArray:
-    """Halfway between the target policy and equal shares of its actions, [L, S, A]."""
-    support = (task.policy > 0).astype(np.float64)
-    shares = support / support.sum(axis=1, keepdims=True).clip(min=1)
-    return np.repeat(0.5 * (task.policy + shares)[None], task.horizon, axis=0)
+    """Halfway between the target policy and equal shares of its actions, within caps, [L, S, A].
+
+    Where sums are limited it is the target policy.
+    """
+    behavior = np.repeat(task.policy[None], task.horizon, axis=0)
+    if not task.limits.has_sums:
+        everywhere = all_layers(task.states, task.horizon)
+        start_halfway(behavior, everywhere, task.policy)
+        if task.limits.has_caps:
+            keep_within(behavior, everywhere, LimitArrays.of(task.limits, task.policy).caps)
+    return behavior
 
 
 @compiled
@@ -139,4 +152,22 @@ def _replan(
         refresh_frequencies(statistics)
     tuning = unpack_tuning(parameters.constants)
     plan_flow(task, statistics, known_transitions, tuning, episode, plan.scores)
+    plan.taken[:] = 0
+
+
+@compiled
+def _replan_safely(
+    task: TaskArrays,
+    statistics: RunStatistics,
+    plan: CompiledPlan,
+    parameters: RuleParameters,
+    path: EpisodePath,  # noqa: ARG001 - as all rules are called
+    steps: int,  # noqa: ARG001 - as all rules are called
+    episode: int,
+) -> None:
+    known_transitions = parameters.known_transitions
+    if not known_transitions:
+        refresh_frequencies(statistics)
+    tuning = unpack_tuning(parameters.constants)
+    plan_safely(task, statistics, known_transitions, tuning, episode, plan.scores)
     plan.taken[:] = 0

@@ -1,0 +1,112 @@
+"""What is to come under a plan: the error it leaves, and the steps that make it smaller."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from revar.compilation import compiled, compiled_in_place
+from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
+from revar.strategies.compiled_rule import TaskArrays
+from revar.strategies.flow.transitions import own_share
+from revar.theory.caps import keep_within
+from revar.theory.flow_steps import accelerated_sweeps, flow_of
+from revar.theory.limited_steps import limited_objective, limited_sweeps
+
+
+class Ahead(NamedTuple):
+    """What a plan is made for: visits to come, on top of those that were made."""
+
+    transitions: Outcomes  # as far as they are credible
+    layers: Layers
+    already: FloatArray  # [S, A] visits
+    budget: float  # that the plan looks ahead
+
+
+@compiled
+def error_ahead(task: TaskArrays, ahead: Ahead, costs: FloatArray, behavior: FloatArray) -> float:
+    """F when the budget ahead has been spent with a behavior [L, S, A]."""
+    states, actions = costs.shape
+    visits = np.zeros((states, actions))
+    spare = np.zeros((2, states + 1))
+    flow = np.zeros(behavior.shape)
+    flow_of(ahead.transitions, task.initial, ahead.layers, behavior, flow, visits, spare)
+    value, _ = limited_objective(
+        *(costs, ahead.already, ahead.budget, task.episode_cost, task.visit_cost, visits),
+        np.zeros((states, actions)),
+    )
+    return value
+
+
+@compiled
+def sweep_ahead(
+    task: TaskArrays,
+    ahead: Ahead,
+    costs: FloatArray,
+    worth: FloatArray,
+    later: FloatArray,
+    behavior: FloatArray,
+    count: int,
+    tolerance: float,
+) -> None:
+    """Improve a behavior by at most `count` sweeps.
+
+    Visits may be worth something by themselves, `worth` + discount^t `later`.
+    """
+    if task.episode_cost > 0.0 and not task.limited:
+        accelerated_sweeps(
+            *(ahead.transitions, task.initial, ahead.layers, costs, ahead.already, ahead.budget),
+            *(behavior, count, tolerance),
+        )
+    else:
+        limited_sweeps(
+            ahead.transitions,
+            task.initial,
+            ahead.layers,
+            task.limits.caps,
+            costs,
+            ahead.already,
+            ahead.budget,
+            task.episode_cost,
+            task.visit_cost,
+            worth,
+            later,
+            task.discount,
+            behavior,
+            count,
+            tolerance,
+        )
+
+
+@compiled_in_place
+def be_cautious(
+    task: TaskArrays, ahead: Ahead, visits: IntArray, needed: float, behavior: FloatArray
+) -> None:
+    """Trust a plan as far as the data goes, within caps."""
+    if needed > 0.0:
+        keep_to_policy(behavior, ahead.layers, task.policy, visits, needed)
+        if task.limited:
+            keep_within(behavior, ahead.layers, task.limits.caps)
+
+
+@compiled_in_place
+def keep_to_policy(
+    behavior: FloatArray, layers: Layers, policy: FloatArray, visits: IntArray, prior: float
+) -> None:
+    """Keep T / (T + n) of the share of a pair of T visits; the rest is the policy's.
+
+    Mixing the transitions of a state's actions is not enough. It makes their differences smaller,
+    but how often a plan takes each depends on the ratio of the differences, which it keeps.
+    """
+    start, layer_states = layers
+    horizon, _, actions = behavior.shape
+    for t in range(horizon):
+        for i in range(start[t], start[t + 1]):
+            s = layer_states[i]
+            total = 0.0
+            for a in range(actions):
+                own = own_share(visits[s, a], prior)
+                behavior[t, s, a] = own * behavior[t, s, a] + (1.0 - own) * policy[s, a]
+                total += behavior[t, s, a]
+            if total > 0.0:
+                for a in range(actions):
+                    behavior[t, s, a] /= total
