@@ -1,7 +1,7 @@
 """Collected episodes: one (Trajectory), and many (Dataset)."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import isnan, nan
 from typing import Any
 
@@ -156,7 +156,7 @@ class Dataset:
         if not 0 <= episode < len(self):
             raise IndexError(f"episode {episode} of a dataset of {len(self)}")
         steps = slice(self.start[episode], self.start[episode + 1])
-        return Trajectory(*self._fields(steps), self._amounts(steps))
+        return Trajectory(**self._fields(steps))
 
     def head(self, episodes: int) -> "Dataset":
         """The first `episodes` episodes."""
@@ -165,13 +165,12 @@ class Dataset:
     def part(self, first: int, end: int) -> "Dataset":
         """The episodes from number `first` up to, without it, number `end`."""
         start = self.start[first : end + 1]
-        found = Dataset(start - start[0], *self._fields(slice(start[0], start[-1])))
-        return replace(
-            found,
+        return Dataset(
+            start - start[0],
+            **self._fields(slice(start[0], start[-1])),
             labels=self.labels,
             action_count=self.action_count,
             first_label=self.first_label,
-            amounts=self._amounts(slice(start[0], start[-1])),
         )
 
     @property
@@ -188,17 +187,15 @@ class Dataset:
         """For each step its number within its episode, from 0."""
         return np.arange(self.states.size) - np.repeat(self.start[:-1], np.diff(self.start))
 
-    def _fields(self, steps: slice) -> tuple[Any, ...]:
-        return (
-            self.states[steps],
-            self.actions[steps],
-            self.rewards[steps],
-            self.successors[steps],
-            self.propensities[steps],
-        )
-
-    def _amounts(self, steps: slice) -> dict[str, FloatArray]:
-        return {name: values[steps] for name, values in self.amounts.items()}
+    def _fields(self, steps: slice) -> dict[str, Any]:
+        return {
+            "states": self.states[steps],
+            "actions": self.actions[steps],
+            "rewards": self.rewards[steps],
+            "successors": self.successors[steps],
+            "propensities": self.propensities[steps],
+            "amounts": {name: values[steps] for name, values in self.amounts.items()},
+        }
 
 
 def _whole(values: Any, name: str) -> IntArray:
