@@ -6,6 +6,7 @@ error; a plan is safe when the inequality holds with `quantile` standard errors 
 """
 
 from math import inf, isnan, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,18 @@ FACTOR = 4.0
 RAISES = 10
 HALVINGS = 5
 ROUNDS = 2
+TURNS = 3  # what a visit does to the error is found anew so often for each multiplier
+
+
+class Safety(NamedTuple):
+    """What is known of a sum, to assess plans by."""
+
+    number: int  # of the limit; the floor on the return comes last
+    seen: RunStatistics  # with negative amounts in the place of rewards, but for the return
+    discount: float
+    known_transitions: bool
+    tuning: Tuning
+    episode: int
 
 
 @compiled
@@ -43,73 +56,111 @@ def keep_sums(
     """Overwrite a plan by one that is safe; the target policy is, as far as anything is known."""
     sums = task.limits.most.size
     count = sums + (1 if task.limits.has_floor else 0)
-    seen = [_of_sum(task, statistics, i) for i in range(count)]
+    limits = [
+        _safety(task, statistics, known_transitions, tuning, episode, i) for i in range(count)
+    ]
     multipliers = np.zeros(count)
-    plan = behavior.copy()
     safe = True
     for _ in range(ROUNDS):
         safe = True
         for i in range(count):
-            room = _room(task, ahead.layers, seen[i], i, known_transitions, tuning, episode, plan)
-            if room >= 0.0:
-                continue
-            safe = False
-            low, high = 0.0, inf
-            tried = multipliers[i]
-            if tried == 0.0:
-                tried = error_ahead(task, ahead, costs, plan) / max(-room, 1e-300) / FACTOR
-            kept = plan.copy()
-            for turn in range(RAISES + HALVINGS):
-                multipliers[i] = tried
-                point = plan.copy()
-                worth, later = _own_worth(task, statistics, multipliers)
-                sweep_ahead(task, ahead, costs, worth, later, point, sweeps, tuning.settled)
-                be_cautious(task, ahead, statistics.visits, needed, point)
-                room = _room(
-                    task, ahead.layers, seen[i], i, known_transitions, tuning, episode, point
+            room, _ = _assess(task, ahead.layers, limits[i], behavior)
+            if room < 0.0:
+                safe = False
+                _raise_multiplier(
+                    task, ahead, limits, costs, needed, multipliers, i, room, behavior, sweeps
                 )
-                if room >= 0.0:
-                    high = tried
-                    kept[:] = point
-                else:
-                    low = tried
-                if high == inf:
-                    if turn >= RAISES:
-                        break
-                    tried *= FACTOR
-                else:
-                    tried = sqrt(low * high) if low > 0.0 else high / FACTOR
-            if high < inf:
-                multipliers[i] = high
-            plan[:] = kept
         if safe:
             break
-    behavior[:] = plan
+    for i in range(count):
+        room, _ = _assess(task, ahead.layers, limits[i], behavior)
+        safe = safe and room >= 0.0
     if not safe:
-        _mix_with_policy(task, ahead, seen, known_transitions, tuning, episode, behavior)
+        _mix_with_policy(task, ahead, limits, behavior)
+
+
+@compiled
+def _raise_multiplier(
+    task: TaskArrays,
+    ahead: Ahead,
+    limits: list[Safety],
+    costs: FloatArray,
+    needed: float,
+    multipliers: FloatArray,
+    number: int,
+    room: float,
+    behavior: FloatArray,
+    sweeps: int,
+) -> None:
+    """Make visits worth so much by a limit that the plan has room below it, and no more."""
+    visits = limits[number].seen.visits
+    low, high = 0.0, inf
+    tried = multipliers[number]
+    if tried == 0.0:
+        tried = error_ahead(task, ahead, costs, behavior) / -room / FACTOR
+    kept = behavior.copy()
+    point = behavior.copy()
+    for turn in range(RAISES + HALVINGS):
+        multipliers[number] = tried
+        for _ in range(TURNS):
+            worth, later = _own_worth(task, ahead, limits, multipliers, point)
+            sweep_ahead(task, ahead, costs, worth, later, point, sweeps, limits[0].tuning.settled)
+        be_cautious(task, ahead, visits, needed, point)
+        room, _ = _assess(task, ahead.layers, limits[number], point)
+        if room >= 0.0:
+            high = tried
+            kept[:] = point
+        else:
+            low = tried
+        if high == inf:
+            if turn >= RAISES:
+                break
+            tried *= FACTOR
+        else:
+            tried = sqrt(low * high) if low > 0.0 else high / FACTOR
+    multipliers[number] = high if high < inf else low
+    behavior[:] = kept if high < inf else point
 
 
 @compiled
 def _own_worth(
-    task: TaskArrays, statistics: RunStatistics, multipliers: FloatArray
+    task: TaskArrays,
+    ahead: Ahead,
+    limits: list[Safety],
+    multipliers: FloatArray,
+    behavior: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """What visits are worth by the limits: at any step, and discounted."""
     worth = np.zeros(task.policy.shape)
     later = np.zeros(task.policy.shape)
-    sums = task.limits.most.size
     for i in range(multipliers.size):
-        if i < sums:
-            worth -= multipliers[i] * task.limits.amounts[i]
-        else:
-            later += multipliers[i] * statistics.reward_mean
+        if multipliers[i] > 0.0:
+            _, slope = _assess(task, ahead.layers, limits[i], behavior)
+            if i < task.limits.most.size:
+                worth += multipliers[i] * slope
+            else:
+                later += multipliers[i] * slope
     return worth, later
+
+
+@compiled
+def _safety(
+    task: TaskArrays,
+    statistics: RunStatistics,
+    known_transitions: bool,
+    tuning: Tuning,
+    episode: int,
+    number: int,
+) -> Safety:
+    is_return = number == task.limits.most.size
+    discount = task.discount if is_return else 1.0
+    seen = statistics if is_return else _of_sum(task, statistics, number)
+    return Safety(number, seen, discount, known_transitions, tuning, episode)
 
 
 @compiled
 def _of_sum(task: TaskArrays, statistics: RunStatistics, number: int) -> RunStatistics:
     """The statistics, with the negative amounts of a sum in the place of rewards."""
-    if number == task.limits.most.size:
-        return statistics
     amounts, variances = task.limits.amounts[number], task.limits.variances[number]
     outcome_mean = np.zeros(statistics.outcome_reward_mean.size)
     row_start = statistics.outcomes.row_start
@@ -133,32 +184,25 @@ def _of_sum(task: TaskArrays, statistics: RunStatistics, number: int) -> RunStat
 
 
 @compiled
-def _room(
-    task: TaskArrays,
-    layers: Layers,
-    seen: RunStatistics,
-    number: int,
-    known_transitions: bool,
-    tuning: Tuning,
-    episode: int,
-    behavior: FloatArray,
-) -> float:
-    """By how much G(b) - c G(pi) is above the limit, with the standard errors taken off."""
+def _assess(
+    task: TaskArrays, layers: Layers, limit: Safety, behavior: FloatArray
+) -> tuple[float, FloatArray]:
+    """How far G(b) - c G(pi) is above the limit, with the standard errors taken off.
+
+    And what one more visit of each pair adds to that, [S, A]: its reward, less what it adds to the
+    error, to first order.
+    """
     limits = task.limits
-    is_return = number == limits.most.size
-    discount = task.discount if is_return else 1.0
+    seen, discount = limit.seen, limit.discount
     own = _influence_of(task, layers, seen, discount, behavior)
-    target = _influence_of(
-        task, layers, seen, discount, task.policy.reshape((1, *task.policy.shape))
-    )
+    target = _influence_of(task, layers, seen, discount, np.expand_dims(task.policy, 0))
     share, least = 0.0, 0.0
-    if not is_return:
-        least = -limits.most[number]
+    if limit.number < limits.most.size:
+        least = -limits.most[limit.number]
     elif isnan(limits.share):
         least = limits.floor
     else:
         share = limits.share if target.values[0] >= 0.0 else 2.0 - limits.share
-    row = np.array([1.0, -share])
     influences = Influence(
         np.concatenate((own.weights, target.weights)),
         np.concatenate((own.gains, target.gains)),
@@ -187,10 +231,20 @@ def _room(
         task.limited,
         limits,
     )
-    costs = estimate_costs(asked, influences, row, seen, known_transitions, tuning, episode)
-    variance = np.sum(costs / np.maximum(seen.visits, 1))
-    difference = own.values[0] - share * target.values[0]
-    return float(difference - least - limits.quantile * sqrt(variance))
+    costs = estimate_costs(
+        *(asked, influences, np.array([1.0, -share]), seen, limit.known_transitions),
+        *(limit.tuning, limit.episode),
+    )
+    errors = costs / np.maximum(seen.visits, 1)
+    error = sqrt(np.sum(errors))
+    slope = seen.reward_mean.copy()
+    apart = own.weights[0] - share * target.weights[0]
+    for s in range(apart.shape[0]):
+        for a in range(apart.shape[1]):
+            if apart[s, a] != 0.0 and error > 0.0:
+                slope[s, a] -= limits.quantile * errors[s, a] / (apart[s, a] * error)
+    room = own.values[0] - share * target.values[0] - least - limits.quantile * error
+    return float(room), slope
 
 
 @compiled
@@ -219,10 +273,7 @@ def _influence_of(
 def _mix_with_policy(
     task: TaskArrays,
     ahead: Ahead,
-    seen: list[RunStatistics],
-    known_transitions: bool,
-    tuning: Tuning,
-    episode: int,
+    limits: list[Safety],
     behavior: FloatArray,
 ) -> None:
     """As much of the plan as is safe; the other episodes are the target policy's."""
@@ -242,8 +293,8 @@ def _mix_with_policy(
         flow_of(ahead.transitions, task.initial, ahead.layers, mixed, flow, visits, spare)
         mix(ahead.layers, mixed, flow, visits, plan_flow, plan_visits, share)
         safe = True
-        for i in range(len(seen)):
-            room = _room(task, ahead.layers, seen[i], i, known_transitions, tuning, episode, mixed)
+        for i in range(len(limits)):
+            room, _ = _assess(task, ahead.layers, limits[i], mixed)
             safe = safe and room >= 0.0
         if safe:
             low = share

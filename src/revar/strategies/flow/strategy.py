@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from revar.compilation import compiled
-from revar.model.arrays import FloatArray, RunStatistics
+from revar.model.arrays import FloatArray, IntArray, RunStatistics
 from revar.model.statistics import VisitStatistics
 from revar.model.structure import all_layers
 from revar.model.task import Task
@@ -54,7 +54,7 @@ class Flow(Strategy):
         """The optimal behavior for what is left, as far as the statistics tell."""
         observed = statistics.run_statistics(task.states)
         episode = int(observed.initial_count.sum())
-        lasts = int(plan_times(episode, self.tuning, len(task.policies))[-1]) - episode
+        lasts = int(self._plan_times(task, episode)[-1]) - episode
         behavior = _without_data(task)
         if episode > 0:
             if self.known_transitions:
@@ -78,11 +78,20 @@ class Flow(Strategy):
             CompiledPlan.of(_without_data(task), follows=True),
             RuleParameters.of(
                 self.tuning,
-                plan_times=plan_times(most_episodes(task), self.tuning, len(task.policies)),
+                plan_times=self._plan_times(task, most_episodes(task)),
                 known_transitions=self.known_transitions,
             ),
             on_episode=_replan_safely if task.limits.has_sums else _replan,
         )
+
+    def _plan_times(self, task: Task, episode: int) -> IntArray:
+        """When plans are made: as often as early ones, where a plan hangs by finer things.
+
+        What several policies have in common matters little for their difference. And what limits
+        on sums allow depends on the data.
+        """
+        often = len(task.policies) > 1 or task.limits.has_sums
+        return plan_times(episode, self.tuning, often=often)
 
     def _visits_first(self, task: Task) -> int:
         """Under limits that is left to chance: no action is taken more often than allowed."""

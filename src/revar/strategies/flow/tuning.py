@@ -16,7 +16,7 @@ class Tuning(NamedTuple):
     """
 
     growth: float = 2.0  # a plan is made anew when the episodes have grown by this factor
-    early_growth: float = 1.5  # and by this one below 50 episodes, or for several policies
+    early_growth: float = 1.5  # and by this one below 50 episodes, or where little decides
     sweeps: float = 100.0  # for a plan, at most; 3 sqrt(k) after few episodes k
     settled: float = 2e-4  # a plan is done when a sweep takes a smaller share from F
     prior_visits: float = 4.0  # below so many visits the pooled reward variance fills in
@@ -41,14 +41,10 @@ def unpack_tuning(constants: FloatArray) -> Tuning:
     return Tuning(*_to_tuple(constants, _CONSTANTS))
 
 
-def plan_times(episode: int, tuning: Tuning, policies: int = 1) -> IntArray:
-    """The numbers of finished episodes after which plans are made, to the first past `episode`.
-
-    What several policies have in common matters little for their difference. So a plan for it hangs
-    by finer things than one for a value, and is made as often as early ones.
-    """
+def plan_times(episode: int, tuning: Tuning, *, often: bool = False) -> IntArray:
+    """The numbers of finished episodes after which plans are made, to the first past `episode`."""
 
     def growth(time: int) -> float:
-        return tuning.early_growth if time < EARLY or policies > 1 else tuning.growth
+        return tuning.early_growth if time < EARLY or often else tuning.growth
 
     return growing_times(episode, 1, growth)
