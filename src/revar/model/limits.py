@@ -62,7 +62,7 @@ class Limits:
     max_ratio: float | None = None
     min_return: float | str | None = None
     max_sums: Any = ()  # tuple[SumLimit, ...] once it is checked
-    confidence: float = 0.95
+    confidence: float = 0.9
 
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {

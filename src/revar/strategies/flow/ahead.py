@@ -20,6 +20,7 @@ class Ahead(NamedTuple):
     layers: Layers
     already: FloatArray  # [S, A] visits
     budget: float  # that the plan looks ahead
+    visit_cost: FloatArray  # [S, A]
 
 
 @compiled
@@ -31,7 +32,7 @@ def error_ahead(task: TaskArrays, ahead: Ahead, costs: FloatArray, behavior: Flo
     flow = np.zeros(behavior.shape)
     flow_of(ahead.transitions, task.initial, ahead.layers, behavior, flow, visits, spare)
     value, _ = limited_objective(
-        *(costs, ahead.already, ahead.budget, task.episode_cost, task.visit_cost, visits),
+        *(costs, ahead.already, ahead.budget, task.episode_cost, ahead.visit_cost, visits),
         np.zeros((states, actions)),
     )
     return value
@@ -67,7 +68,7 @@ def sweep_ahead(
             ahead.already,
             ahead.budget,
             task.episode_cost,
-            task.visit_cost,
+            ahead.visit_cost,
             worth,
             later,
             task.discount,

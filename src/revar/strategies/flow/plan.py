@@ -24,6 +24,7 @@ BALANCING = 10
 TINY = np.finfo(np.float64).tiny
 # Where a transition needs more visits than these to be credible, actions lead to much the same.
 ALIKE = 20.0
+LEAST_COST = 1e-3  # of a visit, as a share of the usual cost
 
 
 class Draft(NamedTuple):
@@ -60,7 +61,11 @@ def plan_flow(
     spent = task.episode_cost * episode + np.sum(task.visit_cost * already)
     unit = spent / episode
     budget = max(unit, min(task.budget - spent, tuning.look_ahead * spent + 10.0 * unit))
-    ahead = Ahead(transitions, layers, already, budget)
+    visit_cost = task.visit_cost
+    if task.episode_cost == 0.0:
+        # Episodes that cost nothing would be worth any number of others.
+        visit_cost = np.maximum(visit_cost, LEAST_COST * spent / np.sum(already))
+    ahead = Ahead(transitions, layers, already, budget, visit_cost)
     sweeps = int(min(tuning.sweeps, 3.0 * sqrt(episode)))
     nothing = np.zeros(policy.shape)
     for i in range(BALANCING if task.best and weights.size > 1 else 1):
@@ -69,10 +74,11 @@ def plan_flow(
                 weights[q] = sqrt(weights[q]) * error_ahead(task, ahead, asked[q], behavior)
             weights /= max(weights.max(), TINY)
             costs = combine(weights, asked)
-        sweep_ahead(task, ahead, costs, nothing, nothing, behavior, sweeps, tuning.settled)
+        if spent > 0.0:
+            sweep_ahead(task, ahead, costs, nothing, nothing, behavior, sweeps, tuning.settled)
     needed = share_prior(prior)
     lacking = needed * _tried_pairs(statistics.visits, policy) / tuning.many_visits
-    if lacking > 1.0:
+    if lacking > 1.0 and spent > 0.0:
         gain = _gain(task, ahead, costs, spent, behavior)
         needed *= max(1.0, lacking / gain)
     needed *= tuning.caution
@@ -93,7 +99,7 @@ def plan_safely(
     draft = plan_flow(task, statistics, known_transitions, tuning, episode, behavior)
     keep_sums(
         *(task, draft.ahead, statistics, draft.costs, draft.needed, known_transitions, tuning),
-        *(episode, behavior, draft.sweeps),
+        *(behavior, draft.sweeps),
     )
 
 
@@ -168,7 +174,7 @@ def _gain(
     on_policy = np.zeros(behavior.shape)
     on_policy[:] = task.policy
     nothing = np.zeros(costs.shape)
-    anew = Ahead(ahead.transitions, ahead.layers, nothing, spent + ahead.budget)
+    anew = Ahead(ahead.transitions, ahead.layers, nothing, spent + ahead.budget, ahead.visit_cost)
     instead = error_ahead(task, anew, costs, on_policy)
     return max(1.0, instead / planned) if planned > 0.0 else 1.0
 

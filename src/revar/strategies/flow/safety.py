@@ -37,7 +37,6 @@ class Safety(NamedTuple):
     discount: float
     known_transitions: bool
     tuning: Tuning
-    episode: int
 
 
 @compiled
@@ -49,16 +48,13 @@ def keep_sums(
     needed: float,
     known_transitions: bool,
     tuning: Tuning,
-    episode: int,
     behavior: FloatArray,
     sweeps: int,
 ) -> None:
     """Overwrite a plan by one that is safe; the target policy is, as far as anything is known."""
     sums = task.limits.most.size
     count = sums + (1 if task.limits.has_floor else 0)
-    limits = [
-        _safety(task, statistics, known_transitions, tuning, episode, i) for i in range(count)
-    ]
+    limits = [_safety(task, statistics, known_transitions, tuning, i) for i in range(count)]
     multipliers = np.zeros(count)
     safe = True
     for _ in range(ROUNDS):
@@ -149,13 +145,12 @@ def _safety(
     statistics: RunStatistics,
     known_transitions: bool,
     tuning: Tuning,
-    episode: int,
     number: int,
 ) -> Safety:
     is_return = number == task.limits.most.size
     discount = task.discount if is_return else 1.0
     seen = statistics if is_return else _of_sum(task, statistics, number)
-    return Safety(number, seen, discount, known_transitions, tuning, episode)
+    return Safety(number, seen, discount, known_transitions, tuning)
 
 
 @compiled
@@ -195,7 +190,7 @@ def _assess(
     limits = task.limits
     seen, discount = limit.seen, limit.discount
     own = _influence_of(task, layers, seen, discount, behavior)
-    target = _influence_of(task, layers, seen, discount, np.expand_dims(task.policy, 0))
+    target = _influence_of_targets(task, layers, seen, discount)
     share, least = 0.0, 0.0
     if limit.number < limits.most.size:
         least = -limits.most[limit.number]
@@ -233,7 +228,7 @@ def _assess(
     )
     costs = estimate_costs(
         *(asked, influences, np.array([1.0, -share]), seen, limit.known_transitions),
-        *(limit.tuning, limit.episode),
+        *(limit.tuning, 0),  # no bonus that grows with the episodes: the quantile is there for it
     )
     errors = costs / np.maximum(seen.visits, 1)
     error = sqrt(np.sum(errors))
@@ -245,6 +240,26 @@ def _assess(
                 slope[s, a] -= limits.quantile * errors[s, a] / (apart[s, a] * error)
     room = own.values[0] - share * target.values[0] - least - limits.quantile * error
     return float(room), slope
+
+
+@compiled
+def _influence_of_targets(
+    task: TaskArrays, layers: Layers, seen: RunStatistics, discount: float
+) -> Influence:
+    """The same of the target policy; of several, the mean."""
+    first = _influence_of(task, layers, seen, discount, task.policies[:1])
+    count = len(task.policies)
+    if count == 1:
+        return first
+    weights, gains = first.weights / count, first.gains / count
+    futures, values = first.futures / count, first.values / count
+    for j in range(1, count):
+        other = _influence_of(task, layers, seen, discount, task.policies[j : j + 1])
+        weights += other.weights / count
+        gains += other.gains / count
+        futures += other.futures / count
+        values += other.values / count
+    return Influence(weights, gains, futures, values)
 
 
 @compiled
