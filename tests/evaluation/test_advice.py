@@ -189,7 +189,7 @@ def test_advice_within_limits() -> None:
     assert bound.gain < between.gain < free.gain
     floor = revar.advise("gridworld", None, limits=revar.Limits(min_return="100%"), **grid)
     assert floor.gain == pytest.approx(free.gain, rel=0.02)
-    with pytest.raises(InputError, match="min_return is 99.0; no allowed behavior returns more"):
+    with pytest.raises(InputError, match=r"min_return is 99.0; no allowed behavior returns more"):
         revar.advise(
             Priced(), "uniform", half_width=0.1, horizon=9, limits=revar.Limits(min_return=99)
         )

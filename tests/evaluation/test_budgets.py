@@ -1,14 +1,18 @@
 """Budgets of steps or cost: what is spent, what it is spent on, and what is claimed for it."""
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import gymnasium
+import msgspec
 import numpy as np
 import pytest
 
 import revar
 from revar import EvaluationError
+from revar.datasets import load_collected
 from revar.errors import InputError
 from revar.model.budget import Budget
 from tests.collection.test_collection import same_data
@@ -315,3 +319,34 @@ def test_the_figure_is_in_the_unit() -> None:
     axes = result.plot().axes[0]
     assert axes.get_xlabel() == "steps"
     assert axes.lines[0].get_xdata()[-1] == result.steps
+
+
+def test_ctrl_c_keeps_what_complete_episodes_cost(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    options: dict[str, Any] = {"budget": 900, "cost": "energy", "horizon": 9, "seed": 5}
+    whole = revar.evaluate(PRICED, "uniform", **options)
+
+    def press(done: float, total: float) -> None:
+        if done > 200:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    half = revar.evaluate(PRICED, "uniform", save=path, progress=press, **options)
+    assert half.stopped == "interrupted"
+    assert half.spent == half.dataset.amounts["cost"].sum()
+    assert 200 < half.spent < 240
+    assert half.checkpoints[-1].spent == half.spent
+    assert half.task.cost is not None
+    assert same_run(revar.evaluate(PRICED, "uniform", resume=path, **options), whole)
+
+
+def test_files_from_before_there_were_other_budgets_are_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    options: dict[str, Any] = {"horizon": 9, "seed": 5, "strategy": "on-policy"}
+    revar.evaluate(PRICED, "uniform", episodes=20, save=path, **options)
+    dataset, conditions = load_collected(path)
+    assert conditions is not None
+    assert conditions.episodes == conditions.budget_amount == 20
+    old = msgspec.structs.replace(conditions, budget_amount=None)
+    revar.save_dataset(dataset, path, conditions=old)
+    whole = revar.evaluate(PRICED, "uniform", episodes=30, **options)
+    assert same_run(revar.evaluate(PRICED, "uniform", episodes=30, resume=path, **options), whole)
