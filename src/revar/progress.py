@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress_bar(description: str) -> Iterator[Callable[..., None]]:
+def progress_bar(description: str, unit: str = "episodes") -> Iterator[Callable[..., None]]:
     """A rich bar with the time left, to be given as `progress`; gone when the work is done.
 
     It is called with what is done, what there is to do and, if that changes, a description.
@@ -27,13 +27,13 @@ def progress_bar(description: str) -> Iterator[Callable[..., None]]:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("episodes"),
+        TextColumn(unit),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         bar = bars.add_task(description, total=None)
 
-        def show(done: int, total: int, what: str = "") -> None:
+        def show(done: float, total: float, what: str = "") -> None:
             bars.update(
                 bar,
                 completed=done,
