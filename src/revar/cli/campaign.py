@@ -247,7 +247,7 @@ def _policy_table(path: Path) -> Any:
 def _print_json(found: Any) -> None:
     import msgspec
 
-    from revar.campaigns.status import StatusMessage
+    from revar.campaigns.status_messages import StatusMessage
 
     messages = (
         [StatusMessage.of(status) for status in found]
