@@ -115,8 +115,9 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
             raise InputError("no sum is limited: a reward takes no amounts")
         given = told or {}
         if not isinstance(given, Mapping) or set(given) != set(names):
-            wanted, found = (", ".join(map(repr, each)) or "none" for each in (names, given))
-            raise InputError(f"a reward needs the amounts {wanted}; it has {found}")
+            wanted = ", ".join(map(repr, names))
+            found = ", ".join(map(repr, given)) if isinstance(given, Mapping) else repr(given)
+            raise InputError(f"a reward needs the amounts {wanted}; it has {found or 'none'}")
         numbers = {**given, COST: cost}
         return tuple(
             check_reward(check_amount(numbers[name], name, "a step"), f"the {name} of a step is")

@@ -100,8 +100,6 @@ def read_limits(given: Any, actions: int) -> LimitsRecord | None:
     """From a `revar.Limits`, or a mapping of its arguments; None where nothing is limited."""
     if given is None:
         return None
-    if isinstance(given, LimitsRecord):
-        given = given.limits()
     if not isinstance(given, Limits | Mapping):
         raise InputError(f"limits is {given!r}; it must be a revar.Limits, or a mapping")
     fields = _fields(given) if isinstance(given, Limits) else dict(given)
