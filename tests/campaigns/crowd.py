@@ -86,7 +86,7 @@ def direct(storage: str, path: Path) -> Callable[[], None]:
 
 
 def crowd(
-    storage: str, workers: int, budget: dict[str, int], *, directly: bool, compares: bool = False
+    storage: str, workers: int, budget: dict[str, Any], *, directly: bool, compares: bool = False
 ) -> dict[str, Any]:
     """Let them work until the budget is spent; raises where the accounts do not agree."""
     asked: dict[str, Any] = {"policies": POLICIES} if compares else {"policy": POLICY}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from revar.campaigns import Campaign
+from revar.campaigns import Campaign, CampaignEpisode
 from tests.browser import Browser
 from tests.campaigns.serving import Service, call, serving
 from tests.campaigns.worlds import World, policy_of
@@ -40,8 +40,41 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         )
         for _ in range(episodes):
             world.play(compared.start_episode())
+    limited = Campaign.create(
+        storage,
+        "limited",
+        policy=world.policy,
+        horizon=world.horizon,
+        budget=900.0,
+        limits={
+            "min_return": "90%",
+            "max_ratio": 3,
+            "max_sums": {"unsafe": 5.0, "a sum with a name that is rather long for a table": 20},
+        },
+        seed=1,
+    )
+    for episode in limited.episodes():
+        play_paid(world, episode, limited.definition.limited_sums)
+        if episode.number == 60:
+            break
+    stepwise = Campaign.create(
+        storage, "stepwise", actions=3, horizon=4, steps=100, seed=1, limits={"forbidden": [2]}
+    )
+    stepwise.start_episode().act("home", [0.5, 0.5, 0.0])
     with serving(storage) as running:
         yield running
+
+
+def play_paid(world: World, episode: CampaignEpisode, names: tuple[str, ...]) -> None:
+    """Steps cost 0.5 and their action's number, and every tenth is unsafe."""
+    state: int | None = world.first(episode.number)
+    while not episode.over:
+        assert state is not None
+        action = episode.act(state)
+        reward, state = world.outcome(episode.number, episode.steps, state, action)
+        unsafe = float(episode.steps % 10 == 0)
+        amounts = dict.fromkeys(names, unsafe)
+        episode.reward(reward, state, cost=0.5 + action, amounts=amounts)
 
 
 def picture(browser: Browser, name: str) -> None:
@@ -54,7 +87,7 @@ def test_create_watch_and_download(service: Service, browser: Browser) -> None:
     browser.open(service.address + "/")
     browser.find("a[href='/new']").click()
     browser.find("input[name=name]").send_keys("ads")
-    for name, value in (("episodes", "30"), ("horizon", "1"), ("seed", "3")):
+    for name, value in (("amount", "30"), ("horizon", "1"), ("seed", "3")):
         field = browser.find(f"input[name={name}]")
         field.clear()
         field.send_keys(value)
@@ -157,6 +190,7 @@ def test_a_comparison_is_created_with_the_form(service: Service, browser: Browse
     [
         *("/", "/new", "/campaigns/grid", "/campaigns/grid?by=time", "/campaigns/none"),
         *("/campaigns/versions", "/campaigns/variants", "/campaigns/begun"),
+        *("/campaigns/limited", "/campaigns/stepwise"),
     ],
 )
 def test_every_width_and_scheme(

@@ -212,7 +212,7 @@ def test_two_processes_share_one_budget(tmp_path: Path) -> None:
 
 
 def test_a_budget_of_episodes_is_stored_as_ever() -> None:
-    question = {"policy": POLICY, "horizon": 4, "seed": 3}
+    question: dict[str, Any] = {"policy": POLICY, "horizon": 4, "seed": 3}
     stored = msgspec.json.encode(define(**question, episodes=5, limits={}))
     assert stored == (
         b'{"horizon":4,"discount":1.0,"episodes":5,"actions":2,"strategy":{"id":"flow",'

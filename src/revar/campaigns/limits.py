@@ -24,6 +24,11 @@ class ForbiddenPair(msgspec.Struct, frozen=True, array_like=True):
     state: msgspec.Raw
     action: int
 
+    @property
+    def key(self) -> bytes:
+        """The state as a collection knows it."""
+        return bytes(self.state)
+
 
 class LimitsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """See `revar.Limits`; every reward tells the amounts of `max_sums`, by their names."""
@@ -38,7 +43,7 @@ class LimitsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
         """The limits, with states as a campaign's collection knows them."""
         return Limits(
             forbidden=[
-                (bytes(entry.state), entry.action) if isinstance(entry, ForbiddenPair) else entry
+                (entry.key, entry.action) if isinstance(entry, ForbiddenPair) else entry
                 for entry in self.forbidden
             ],
             max_ratio=self.max_ratio,

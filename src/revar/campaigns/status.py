@@ -93,6 +93,17 @@ class Status:
         return Budget(self.budget, self.unit)
 
     @property
+    def share_used(self) -> float:
+        """Of the budget, not above 1."""
+        return min(1.0, self.used / self.budget)
+
+    @property
+    def share_reserved(self) -> float:
+        """Of the budget, the most that open episodes take; nobody knows of costs."""
+        most = {"episodes": 1, "steps": self.definition.horizon}.get(self.unit, 0)
+        return min(1.0 - self.share_used, self.open * most / self.budget)
+
+    @property
     def _spending(self) -> str:
         if self.unit == "episodes":
             return f"{self.episodes} of {self.budget} episodes finished"
