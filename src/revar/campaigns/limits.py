@@ -33,11 +33,11 @@ class ForbiddenPair(msgspec.Struct, frozen=True, array_like=True):
 class LimitsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """See `revar.Limits`; every reward tells the amounts of `max_sums`, by their names."""
 
+    confidence: float
     forbidden: tuple[int | ForbiddenPair, ...] = ()
     max_ratio: float | None = None
     min_return: float | str | None = None
     max_sums: dict[str, float] = {}
-    confidence: float = 0.95
 
     def limits(self) -> Limits:
         """The limits, with states as a campaign's collection knows them."""
@@ -111,17 +111,17 @@ def read_limits(given: Any, actions: int) -> LimitsRecord | None:
     unknown = next((name for name in fields if name not in FIELDS), None)
     if unknown is not None:
         raise InputError(f"limits has no {unknown!r}; it has {', '.join(FIELDS)}")
-    record = LimitsRecord(forbidden=_read_forbidden(fields.pop("forbidden", None), actions))
+    forbidden = _read_forbidden(fields.pop("forbidden", None), actions)
     sums = _read_sums(fields.pop("max_sums", {}))
     checked = Limits(max_sums=list(sums.items()), **fields)
-    if checked.none and not record.forbidden:
+    if checked.none and not forbidden:
         return None
-    return msgspec.structs.replace(
-        record,
+    return LimitsRecord(
+        checked.confidence,
+        forbidden,
         max_ratio=checked.max_ratio,
         min_return=checked.min_return,
         max_sums={limit.name: limit.most for limit in checked.sums},
-        confidence=checked.confidence,
     )
 
 
