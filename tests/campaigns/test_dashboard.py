@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from revar.campaigns import Campaign, CampaignEpisode
+from revar.campaigns import Campaign
 from revar.campaigns.text import amount
 from tests.browser import Browser
 from tests.campaigns.serving import Service, call, serving
@@ -55,7 +55,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         seed=1,
     )
     for episode in limited.episodes():
-        play_paid(world, episode, limited.definition.limited_sums)
+        world.play_paid(episode, limited.definition.limited_sums)
         if episode.number == 60:
             break
     stepwise = Campaign.create(
@@ -64,18 +64,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     stepwise.start_episode().act("home", [0.5, 0.5, 0.0])
     with serving(storage) as running:
         yield running
-
-
-def play_paid(world: World, episode: CampaignEpisode, names: tuple[str, ...]) -> None:
-    """Steps cost 0.5 and their action's number, and every tenth is unsafe."""
-    state: int | None = world.first(episode.number)
-    while not episode.over:
-        assert state is not None
-        action = episode.act(state)
-        reward, state = world.outcome(episode.number, episode.steps, state, action)
-        unsafe = float(episode.steps % 10 == 0)
-        amounts = dict.fromkeys(names, unsafe)
-        episode.reward(reward, state, cost=0.5 + action, amounts=amounts)
 
 
 def picture(browser: Browser, name: str) -> None:

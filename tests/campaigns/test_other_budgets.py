@@ -90,6 +90,25 @@ def test_a_lease_that_ran_out_frees_its_place() -> None:
     assert campaign.status().open == 1
 
 
+def test_a_lease_that_ran_out_may_not_be_enough() -> None:
+    """Steps that were taken since leave less room than there are episodes under way."""
+    clock = Clock()
+    campaign = create(clock, steps=12)
+    silent, *others = (campaign.start_episode() for _ in range(3))
+    for other in others:
+        play(other, 2)
+    clock.time += 11
+    play(others[0], 1)
+    play(others[1], 1)  # six steps are left, for at most two more of these, and four of the silent
+    with pytest.raises(BudgetReservedError, match="what is left, 6 steps, is reserved"):
+        campaign.start_episode()
+    assert silent.id not in {lease.episode for lease in campaign.status().leases}
+    for other in others:
+        play(other, 1)
+    play(silent, 4)  # alone with what is left
+    assert (campaign.status().used, campaign.status().spent) == (12, True)
+
+
 def test_what_a_late_result_spends_is_spent() -> None:
     clock = Clock()
     campaign = create(clock, steps=4)
