@@ -102,7 +102,7 @@ def crash(
         for process in alive.values():
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
-    found = check(storage, episodes, notes)
+    found = check(storage, notes)
     return {
         **found,
         "killed": dict(killed),

@@ -86,13 +86,11 @@ def direct(storage: str, path: Path) -> Callable[[], None]:
 
 
 def crowd(
-    storage: str, workers: int, episodes: int, *, directly: bool, compares: bool = False
+    storage: str, workers: int, budget: dict[str, Any], *, directly: bool, compares: bool = False
 ) -> dict[str, Any]:
     """Let them work until the budget is spent; raises where the accounts do not agree."""
     asked: dict[str, Any] = {"policies": POLICIES} if compares else {"policy": POLICY}
-    campaign = Campaign.create(
-        storage, NAME, horizon=HORIZON, episodes=episodes, seed=1, lease=600, **asked
-    )
+    campaign = Campaign.create(storage, NAME, horizon=HORIZON, seed=1, lease=600, **budget, **asked)
     campaign.storage.close()
     warm_up()
     port = free_port()
@@ -112,7 +110,7 @@ def crowd(
                 os.kill(served, signal.SIGTERM)
                 os.waitpid(served, 0)
         assert codes == [0] * workers, codes
-        found = check(storage, episodes, notes)
+        found = check(storage, notes)
     assert (found["late"], found["partial"], found["unanswered"]) == (0, 0, 0), found
     return {**found, "seconds": round(seconds, 2), "decisions_per_second": found["steps"] / seconds}
 
@@ -122,13 +120,14 @@ def main() -> None:
     parser.add_argument("storage")
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--episodes", type=int, default=800)
+    parser.add_argument("--steps", type=int, help="the budget, in the place of episodes")
     parser.add_argument("--direct", action="store_true")
     parser.add_argument("--compare", action="store_true", help="of several target policies")
     asked = parser.parse_args()
     found = crowd(
         asked.storage,
         asked.workers,
-        asked.episodes,
+        {"steps": asked.steps} if asked.steps else {"episodes": asked.episodes},
         directly=asked.direct,
         compares=asked.compare,
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from revar.campaigns import Campaign
+from revar.campaigns.text import amount
 from tests.browser import Browser
 from tests.campaigns.serving import Service, call, serving
 from tests.campaigns.worlds import World, policy_of
@@ -40,6 +41,27 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         )
         for _ in range(episodes):
             world.play(compared.start_episode())
+    limited = Campaign.create(
+        storage,
+        "limited",
+        policy=world.policy,
+        horizon=world.horizon,
+        budget=900.0,
+        limits={
+            "min_return": "90%",
+            "max_ratio": 3,
+            "max_sums": {"unsafe": 5.0, "a sum with a name that is rather long for a table": 20},
+        },
+        seed=1,
+    )
+    for episode in limited.episodes():
+        world.play_paid(episode, limited.definition.limited_sums)
+        if episode.number == 60:
+            break
+    stepwise = Campaign.create(
+        storage, "stepwise", actions=3, horizon=4, steps=100, seed=1, limits={"forbidden": [2]}
+    )
+    stepwise.start_episode().act("home", [0.5, 0.5, 0.0])
     with serving(storage) as running:
         yield running
 
@@ -54,7 +76,7 @@ def test_create_watch_and_download(service: Service, browser: Browser) -> None:
     browser.open(service.address + "/")
     browser.find("a[href='/new']").click()
     browser.find("input[name=name]").send_keys("ads")
-    for name, value in (("episodes", "30"), ("horizon", "1"), ("seed", "3")):
+    for name, value in (("amount", "30"), ("horizon", "1"), ("seed", "3")):
         field = browser.find(f"input[name={name}]")
         field.clear()
         field.send_keys(value)
@@ -150,6 +172,53 @@ def test_a_comparison_is_created_with_the_form(service: Service, browser: Browse
         assert (found["policies"], found["question"]) == (["old", "new"], "best")
 
 
+def test_what_was_spent_and_how_limits_are_kept(service: Service, browser: Browser) -> None:
+    status = call(service.address, "/api/campaigns/limited")[1]
+    browser.open(service.address + "/campaigns/limited")
+    assert browser.text("#used") == amount(status["used"])
+    assert f"{status['episodes']} episodes · {status['steps']} steps" in browser.text("#left")
+    limits = browser.text("#limits")
+    floor, unsafe, _ = status["realised"]
+    for limit, bound in ((floor, floor["least"]), (unsafe, unsafe["most"])):
+        assert f"{limit['mean']:.4g} ± {limit['standard_error']:.2g}" in limits
+        assert f"{bound:.4g}" in limits
+    assert "90% of the value" in limits
+    assert len(browser.all("#limits .chip.running")) == 3
+    assert "No action is taken more than 3 times as often" in limits
+    assert browser.text("main").count("cost") >= 1
+    browser.open(service.address + "/campaigns/stepwise")
+    assert "Never: action 2" in browser.text("#limits")
+    assert "100 left" in browser.text("#left")
+    browser.open(service.address + "/")
+    assert "0 of 100 steps" in browser.text("main")
+
+
+def test_a_campaign_with_limits_is_created_with_the_form(
+    service: Service, browser: Browser
+) -> None:
+    browser.open(service.address + "/new")
+    for name, value in (
+        ("name", "with-limits"),
+        ("min_return", "95%"),
+        ("max_ratio", "3"),
+        ("forbidden", '[["cart", 1]]'),
+        ("max_sums", '{"unsafe": 0.1'),
+    ):
+        browser.find(f"input[name={name}]").send_keys(value)
+    browser.find("select[name=unit]").send_keys("cost")
+    browser.find("form#create button").click()
+    browser.until(lambda: "The limits are not JSON" in browser.text("#error"))
+    browser.find("input[name=max_sums]").send_keys("}")
+    browser.find("form#create button").click()
+    browser.until(lambda: browser.driver.current_url.endswith("/campaigns/with-limits"))
+    found = call(service.address, "/api/campaigns/with-limits")[1]
+    assert (found["budget"], found["unit"]) == (1000, "cost")
+    assert found["limits"] == {
+        **{"confidence": 0.95, "forbidden": [["cart", 1]], "max_ratio": 3, "min_return": "95%"},
+        "max_sums": {"unsafe": 0.1},
+    }
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(
@@ -157,6 +226,7 @@ def test_a_comparison_is_created_with_the_form(service: Service, browser: Browse
     [
         *("/", "/new", "/campaigns/grid", "/campaigns/grid?by=time", "/campaigns/none"),
         *("/campaigns/versions", "/campaigns/variants", "/campaigns/begun"),
+        *("/campaigns/limited", "/campaigns/stepwise"),
     ],
 )
 def test_every_width_and_scheme(

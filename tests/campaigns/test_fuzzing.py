@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 from revar.campaigns import Campaign, MemoryStorage
 from revar.campaigns.service.api import ROUTES, ApiRoute
 from revar.campaigns.service.app import make_app
-from revar.campaigns.service.messages import ActMessage
+from revar.campaigns.service.messages import ActMessage, RewardMessage
 
 EXAMPLES = 40  # of each operation, of valid and of invalid data
 LOOPBACK = "http://127.0.0.1"
@@ -25,6 +25,7 @@ SENT: dict[str, Any] = {
     "sent": [0.5, 0.5],
     "several": {"old": [0.5, 0.5], "new": [0.1, 0.9]},
 }
+LIMITS = {"forbidden": [["t", 1]], "max_ratio": 2.0, "max_sums": {"unsafe": 1.0}}
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -35,16 +36,19 @@ CHECKS = [
 
 @pytest.fixture
 def app() -> Any:
-    """The application over three campaigns: an episode that may act, and one that waits."""
+    """The application over four campaigns: an episode that may act, and one that waits."""
     storage = MemoryStorage()
     table = {"s": [0.5, 0.5], "t": [1.0, 0.0]}
-    for name, policies in (
-        ("table", {"policy": table}),
-        ("sent", {}),
-        ("several", {"policies": ["old", "new"]}),
-    ):
+    plain: dict[str, Any] = {"episodes": 10**6}
+    asked: dict[str, dict[str, Any]] = {
+        "table": {"policy": table, **plain},
+        "sent": plain,
+        "several": {"policies": ["old", "new"], **plain},
+        "limited": {"steps": 10**9, "limits": LIMITS, "policy": table},
+    }
+    for name, question in asked.items():
         campaign = Campaign.create(
-            storage, name, actions=2, horizon=3, episodes=10**6, seed=1, lease=1e6, **policies
+            storage, name, actions=2, horizon=3, seed=1, lease=1e6, **question
         )
         campaign.start_episode("starting")
         campaign.start_episode("waiting").act("s", SENT.get(name))
@@ -71,7 +75,7 @@ def test_operation(app: Any, route: ApiRoute, mode: schemathesis.GenerationMode)
         case=operation.as_strategy(generation_mode=mode),
         place=st.fixed_dictionaries(
             {
-                "name": st.sampled_from(["sent", "several", "table", "drawn"]),
+                "name": st.sampled_from(["sent", "several", "table", "limited", "drawn"]),
                 "episode": st.sampled_from(["starting", "starting", "waiting", "drawn"]),
             },
         ),
@@ -86,11 +90,15 @@ def test_operation(app: Any, route: ApiRoute, mode: schemathesis.GenerationMode)
             case.body["step"] = 0
             if route.takes is ActMessage and place["name"] in SENT:
                 case.body["probabilities"] = SENT[place["name"]]
+            if route.takes is RewardMessage and place["name"] == "limited":
+                case.body["amounts"] = {"unsafe": 0.5}
         response = case.call(base_url=LOOPBACK)
         answers.append(response.status_code)
         case.validate_response(response, checks=CHECKS)
 
     send()
-    # It was not all refused at the gate, or all let through.
-    assert any(status < 300 for status in answers) or route.conflicts
-    assert mode.is_positive or any(400 <= status < 500 for status in answers)
+    # What is right was not all refused at the gate, and what is wrong not all let through.
+    if mode.is_positive:
+        assert any(status < 300 for status in answers) or route.conflicts
+    else:
+        assert any(400 <= status < 500 for status in answers)

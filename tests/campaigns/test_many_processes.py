@@ -69,3 +69,13 @@ def test_several_policies(
     found = run("crowd", address, "--episodes", "100", "--workers", "4", "--compare", *directly)
     assert found["finished"] == 100
     assert len(found["values"]) == 2
+
+
+@pytest.mark.parametrize(("workers", "directly"), [(2, ["--direct"]), (8, ["--direct"]), (8, [])])
+def test_a_budget_of_steps_on_one_sqlite_file(
+    workers: int, directly: list[str], tmp_path: Path
+) -> None:
+    """The accounts see to it that no more than one episode is collected beyond the budget."""
+    address = f"sqlite:///{tmp_path}/crowd.db"
+    found = run("crowd", address, "--steps", "301", "--workers", str(workers), *directly)
+    assert 301 <= found["steps"] < 305

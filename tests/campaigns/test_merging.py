@@ -23,7 +23,7 @@ def campaign_with(rewards: list[float], **changes: Any) -> Campaign:
     return campaign
 
 
-def total(campaign: Campaign) -> tuple[int, int, int, float]:
+def total(campaign: Campaign) -> tuple[float, int, int, float]:
     """Budget, finished episodes, steps, and the sum of all rewards."""
     status = campaign.status()
     statistics = campaign.read(lambda state, _: state.collection.statistics)

@@ -10,7 +10,7 @@ import pytest
 
 from revar.campaigns import Campaign, MemoryStorage
 from revar.campaigns.commands import Act, Command, propose, tell_reward
-from revar.campaigns.events import Closed, Finished, Released, Sent, Started
+from revar.campaigns.events import Closed, Finished, Released, Rewarded, Sent, Started
 from revar.campaigns.snapshots import snapshot_of
 from revar.campaigns.state import CampaignState
 from revar.campaigns.storage.interface import AppendResult
@@ -23,6 +23,19 @@ POLICIES: dict[str, dict[str, Any]] = {
     "sent": {},
     "tables": {"policies": {"old": POLICY, "new": {s: row[::-1] for s, row in POLICY.items()}}},
     "sent by name": {"policies": ["old", "new"], "question": "difference"},
+}
+BUDGETS: dict[str, dict[str, Any]] = {
+    "steps": {"steps": 130},
+    "cost": {"budget": 90.0},
+    "limits": {
+        "budget": 90.0,
+        "limits": {
+            "forbidden": [["d", 1]],
+            "max_ratio": 2.0,
+            "min_return": "80%",
+            "max_sums": {"unsafe": 1.0, "late": 2.0},
+        },
+    },
 }
 HORIZON, LEASE = 3, 50.0
 TURNS = 250
@@ -60,12 +73,17 @@ def test_a_plan_that_is_due_is_made_where_the_log_is_folded() -> None:
         state = b'"b"' if turn % 2 else b'"a"'
         campaign.execute([Started(first), Started(second), Started(third)])
         campaign.execute([Act(second, 0, state), Act(third, 0, state)])
-        campaign.execute([tell_reward(third, 0, 3.0 * (turn % 4), None)])
+        campaign.execute([tell_reward(campaign.definition, third, 0, 3.0 * (turn % 4), None)])
         plan = campaign.read(lambda state, _: state.collection.plan_in_force)
         were_due += plan is not None and plan.expired
-        campaign.execute([tell_reward(second, 0, 7.0 * (turn % 5), None), Act(first, 0, b'"a"')])
+        campaign.execute(
+            [
+                tell_reward(campaign.definition, second, 0, 7.0 * (turn % 5), None),
+                Act(first, 0, b'"a"'),
+            ]
+        )
         assert_agree([campaign, Campaign.open(storage, "due")])
-        campaign.execute([tell_reward(first, 0, 1.0, None)])
+        campaign.execute([tell_reward(campaign.definition, first, 0, 1.0, None)])
     assert were_due >= 4
 
 
@@ -118,7 +136,7 @@ class Caller:
             return Released(episode, "abandoned")
         if waits == (kind < 0.9):
             following = draw.choice((*STATES, None))
-            return tell_reward(episode, step, draw.gauss(1.0, 2.0), following)
+            return self.reward(episode, step, following)
         return self.act(episode, step)
 
     def act(self, episode: str, step: int) -> Act:
@@ -129,6 +147,16 @@ class Caller:
         if self.draw.random() < 0.05:
             row = [0.2, 0.8]  # a policy that changes is refused, unless it is the first to be told
         return Act(episode, step, f'"{state}"'.encode(), self.sent(row))
+
+    def reward(self, episode: str, step: int, following: str | None) -> Rewarded:
+        definition, draw = self.watch.definition, self.draw
+        reward = draw.gauss(1.0, 2.0)
+        cost = None if definition.budget is None else draw.choice((0.0, 0.3, 1.7))
+        amounts = {name: draw.random() for name in definition.limited_sums} or None
+        told = tell_reward(definition, episode, step, reward, following, cost, amounts)
+        if draw.random() < 0.05:  # refused where costs are asked for, and where they are not
+            return msgspec.structs.replace(told, cost=-1.0)
+        return told
 
     def sent(self, row: list[float]) -> Sent | None:
         definition = self.watch.definition
@@ -157,21 +185,23 @@ class Caller:
 @pytest.mark.parametrize("policies", POLICIES)
 @pytest.mark.parametrize("strategy", ["flow", "revar", "cb-var", "uniform", "on-policy"])
 def test_any_interleaving(strategy: str, policies: str, seed: int) -> None:
-    """Several processes with batches of commands, races, leases that run out, and restarts."""
     draw = random.Random(f"{strategy}/{policies}/{seed}")
+    interleave(draw, **POLICIES[policies], episodes=60, strategy=strategy, seed=seed)
+
+
+@pytest.mark.parametrize("policies", ["table", "sent"])
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("strategy", ["flow", "on-policy"])
+def test_any_interleaving_with_costs_and_limits(strategy: str, budget: str, policies: str) -> None:
+    draw = random.Random(f"{strategy}/{policies}/{budget}")
+    interleave(draw, **POLICIES[policies], **BUDGETS[budget], strategy=strategy, seed=1)
+
+
+def interleave(draw: random.Random, **asked: Any) -> None:
+    """Several processes with batches of commands, races, leases that run out, and restarts."""
     clock = Clock()
     storage = Racing(clock)
-    campaign = Campaign.create(
-        storage,
-        "one",
-        **POLICIES[policies],
-        actions=2,
-        horizon=HORIZON,
-        episodes=60,
-        strategy=strategy,
-        seed=seed,
-        lease=LEASE,
-    )
+    campaign = Campaign.create(storage, "one", actions=2, horizon=HORIZON, lease=LEASE, **asked)
     readers = [campaign, *(Campaign.open(storage, "one") for _ in range(3))]
     caller = Caller(Campaign.open(storage, "one"), draw)
     for turn in range(TURNS):

@@ -1,24 +1,28 @@
 """Calls that are made again, out of order, or in contradiction to what is known."""
 
+from typing import Any
+
 import pytest
 
 from revar.campaigns import Campaign, CampaignError, MemoryStorage
 from revar.campaigns.commands import Act, propose, tell_reward
+from revar.campaigns.definition import define
 from revar.campaigns.events import Finished, Rewarded, Started
 from revar.errors import InputError
+
+QUESTION: dict[str, Any] = {
+    "policy": {"a": [0.5, 0.5], "b": [0.5, 0.5]},
+    "horizon": 3,
+    "episodes": 5,
+    "seed": 1,
+    "strategy": "on-policy",
+}
+ASKED = define(**QUESTION)
 
 
 @pytest.fixture
 def campaign() -> Campaign:
-    return Campaign.create(
-        MemoryStorage(),
-        "repeats",
-        policy={"a": [0.5, 0.5], "b": [0.5, 0.5]},
-        horizon=3,
-        episodes=5,
-        seed=1,
-        strategy="on-policy",
-    )
+    return Campaign.create(MemoryStorage(), "repeats", **QUESTION)
 
 
 def log_length(campaign: Campaign) -> int:
@@ -41,12 +45,12 @@ def test_act_again_gives_the_same_action_and_draws_nothing(campaign: Campaign) -
 def test_reward_again_counts_once(campaign: Campaign) -> None:
     episode = campaign.start_episode()
     episode.act("a")
-    command = tell_reward(episode.id, 0, 2.0, "b")
+    command = tell_reward(ASKED, episode.id, 0, 2.0, "b")
     replies = [campaign.execute_one(command) for _ in range(5)]
     assert [reply.repeated for reply in replies] == [False] + [True] * 4
     assert campaign.status().steps == 1
     # The first one counts, also where a later one says something else.
-    assert campaign.execute_one(tell_reward(episode.id, 0, 9.0, None)).repeated
+    assert campaign.execute_one(tell_reward(ASKED, episode.id, 0, 9.0, None)).repeated
     episode = campaign.episode(episode.id)
     episode.act("b")
     assert campaign.read(lambda state, _: state.collection.statistics.visits.sum()) == 1
@@ -58,7 +62,7 @@ def test_results_again_after_the_end_count_once(campaign: Campaign) -> None:
     episode.reward(1.0, None)
     for _ in range(3):
         assert campaign.execute_one(Finished(episode.id)).repeated
-        assert campaign.execute_one(tell_reward(episode.id, 0, 1.0, None)).repeated
+        assert campaign.execute_one(tell_reward(ASKED, episode.id, 0, 1.0, None)).repeated
     assert (campaign.status().episodes, campaign.status().steps) == (1, 1)
 
 
@@ -68,7 +72,9 @@ def test_repeats_in_one_batch_take_effect_once(campaign: Campaign) -> None:
     replies = campaign.execute([Act("x", 0, b'"a"'), Act("x", 0, b'"a"')])
     first, second = replies
     assert getattr(first, "action", None) == getattr(second, "action", 0)
-    campaign.execute([tell_reward("x", 0, 1.0, "b"), tell_reward("x", 0, 1.0, "b"), Finished("x")])
+    campaign.execute(
+        [tell_reward(ASKED, "x", 0, 1.0, "b"), tell_reward(ASKED, "x", 0, 1.0, "b"), Finished("x")]
+    )
     assert (campaign.status().steps, campaign.status().episodes) == (1, 1)
 
 
@@ -77,7 +83,7 @@ def test_an_act_repeated_beside_the_end_of_its_episode(campaign: Campaign) -> No
     episode = campaign.start_episode("x")
     action = episode.act("a")
     again, ended, start = campaign.execute(
-        [Act("x", 0, b'"a"'), tell_reward("x", 0, 1.0, None), Started("y")]
+        [Act("x", 0, b'"a"'), tell_reward(ASKED, "x", 0, 1.0, None), Started("y")]
     )
     assert getattr(again, "action", None) == action
     assert getattr(ended, "over", None) is True
@@ -96,20 +102,23 @@ def test_the_reward_of_the_last_action_is_taken_after_finish(campaign: Campaign)
 @pytest.mark.parametrize(
     ("commands", "code"),
     [
-        ([tell_reward("e", 0, 1.0, None)], "out-of-order"),
+        ([tell_reward(ASKED, "e", 0, 1.0, None)], "out-of-order"),
         ([Act("e", 1, b'"a"')], "out-of-order"),
         ([Act("e", 0, b'"a"'), Act("e", 1, b'"a"')], "out-of-order"),
         ([Act("e", 0, b'"a"'), Act("e", 0, b'"b"')], "conflict"),
-        ([Act("e", 0, b'"a"'), tell_reward("e", 0, 1.0, "b"), Act("e", 1, b'"a"')], "conflict"),
         (
-            [Act("e", 0, b'"a"'), tell_reward("e", 0, 1.0, None), Act("e", 1, b'"a"')],
+            [Act("e", 0, b'"a"'), tell_reward(ASKED, "e", 0, 1.0, "b"), Act("e", 1, b'"a"')],
+            "conflict",
+        ),
+        (
+            [Act("e", 0, b'"a"'), tell_reward(ASKED, "e", 0, 1.0, None), Act("e", 1, b'"a"')],
             "episode-over",
         ),
         ([Act("e", 0, b'"elsewhere"')], "unknown-state"),
         ([Act("other", 0, b'"a"')], "unknown-episode"),
         ([Finished("other")], "unknown-episode"),
         ([Act("e", -1, b'"a"')], "out-of-order"),
-        ([tell_reward("e", -1, 1.0, None)], "out-of-order"),
+        ([tell_reward(ASKED, "e", -1, 1.0, None)], "out-of-order"),
     ],
 )
 def test_refusals(campaign: Campaign, commands: list[Act | Rewarded | Finished], code: str) -> None:

@@ -14,7 +14,7 @@ from revar.campaigns.commands import Act, propose
 from revar.campaigns.events import Acted, Sent, decode_event, encode_event
 from revar.campaigns.merging import merge
 from revar.campaigns.snapshots import restore, snapshot_of
-from revar.campaigns.status import StatusMessage
+from revar.campaigns.status_messages import StatusMessage
 from revar.collection import Collection
 from revar.errors import InputError
 from revar.model.question import combinations_of

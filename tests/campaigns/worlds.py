@@ -76,6 +76,15 @@ class World:
         episode.finish()
         return actions
 
+    def play_paid(self, episode: CampaignEpisode, names: tuple[str, ...]) -> None:
+        """Steps cost 0.5 and their action's number, and every tenth adds 1 to each named sum."""
+        state: int | None = self.first(episode.number)
+        while not episode.over:
+            action = episode.act(state)
+            reward, state = self.outcome(episode.number, episode.steps, _known(state), action)
+            amounts = dict.fromkeys(names, float(episode.steps % 10 == 0))
+            episode.reward(reward, state, cost=0.5 + action, amounts=amounts)
+
 
 def _known(state: int | None) -> int:
     assert state is not None

@@ -273,3 +273,55 @@ def test_a_port_that_is_taken(storage: str) -> None:
         pytest.raises(RuntimeError, match="cannot listen at"),
     ):
         Service(storage, port=service.port)
+
+
+def test_budgets_of_steps_and_cost_with_limits(storage: str) -> None:
+    size = ["--horizon", "2", "--actions", "2"]
+    limits = ["--min-return", "50%", "--max-ratio", "3", "--max-sum", "unsafe=0.5"]
+    said(storage, "create", "paid", *size, "--budget", "7.5", *limits, "--limit-confidence", "0.9")
+    forbidden = ["--forbid", "cart:1", "--forbid", '{"page": 1}:1']
+    said(storage, "create", "walk", *size, "--steps", "5", *forbidden)
+    paid = revar.Campaign.open(storage, "paid")
+    for reward in (1.0, 2.0):
+        episode = paid.start_episode()
+        episode.act("s", [0.5, 0.5])
+        episode.reward(reward, None, cost=1.25, amounts={"unsafe": 0})
+    text = said(storage, "status", "paid")
+    assert "paid: 2.5 of a cost of 7.5 spent, 2 episodes finished, 0 open" in text
+    assert "unsafe of collecting episodes: 0 ± 0, to be at most 0.5" in text
+    status = json.loads(said(storage, "status", "paid", "--json"))
+    assert (status["unit"], status["used"], status["left"]) == ("cost", 2.5, 5.0)
+    assert status["limits"] == {
+        **{"max_ratio": 3.0, "min_return": "50%", "max_sums": {"unsafe": 0.5}},
+        "confidence": 0.9,
+    }
+    assert [limit["name"] for limit in status["realised"]] == ["return", "unsafe"]
+    walk = json.loads(said(storage, "status", "walk", "--json"))
+    assert walk["limits"] == {
+        "confidence": 0.95,
+        "forbidden": [["cart", 1], [{"page": 1}, 1]],
+    }
+    listed = said(storage, "list")
+    assert "2.5 of a cost of 7.5" in listed
+    assert "0 of 5 steps" in listed
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "one budget: episodes, steps or budget; got none"),
+        (["--steps", "5", "--episodes", "5"], "got episodes and steps"),
+        (["--steps", "0"], "steps is 0"),
+        (["--budget", "-1"], "budget is -1.0; it must be positive"),
+        (["--steps", "5", "--forbid", "2"], "forbidden names action 2; there are 2 actions"),
+        (["--steps", "5", "--max-sum", "unsafe"], "is not KEY=MOST"),
+        (["--steps", "5", "--max-sum", "cost=1"], "max_sums names 'cost'"),
+        (["--steps", "5", "--strategy", "uniform", "--max-ratio", "2"], "knows no limits"),
+    ],
+)
+def test_budgets_and_limits_that_are_refused(
+    storage: str, options: list[str], message: str
+) -> None:
+    result = run(storage, "create", "c", "--horizon", "2", "--actions", "2", *options)
+    assert isinstance(result.exception, InputError)
+    assert message in str(result.exception)

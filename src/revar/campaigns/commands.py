@@ -114,11 +114,27 @@ def ask_action(
     return Act(episode, step, encode_state(state), sent)
 
 
-def tell_reward(episode: str, step: int, reward: Any, next_state: Any) -> Rewarded:
+def tell_reward(
+    definition: Definition,
+    episode: str,
+    step: int,
+    reward: Any,
+    next_state: Any,
+    cost: Any = None,
+    amounts: Any = None,
+) -> Rewarded:
     """The report of an outcome, checked; without a next state the episode ended."""
-    amount = check_reward(float(reward), "the reward is")
+    number = check_reward(float(reward), "the reward is")
     following = b"null" if next_state is None else encode_state(next_state, "next_state")
-    return Rewarded(episode, step, amount, msgspec.Raw(following))
+    told, names = definition.amounts(cost, amounts), definition.limited_sums
+    return Rewarded(
+        episode,
+        step,
+        number,
+        msgspec.Raw(following),
+        cost=None if definition.budget is None else told[0],
+        amounts=dict(zip(names, told[-len(names) :], strict=True)) if names else None,
+    )
 
 
 def propose(state: CampaignState, command: Command, now: Clock) -> tuple[list[Event], Verdict]:

@@ -3,28 +3,37 @@
 import dataclasses
 import re
 import secrets
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from revar.campaigns.events import Sent
+from revar.campaigns.limits import LimitsRecord, check_table, read_limits
 from revar.campaigns.policies import (
     PolicyRow,
     Rows,
     Tables,
     read_table,
     read_tables,
+    rows_by_state,
 )
 from revar.collection import Collection
 from revar.errors import InputError
+from revar.model.amounts import COST, check_amount
+from revar.model.budget import UNITS, Budget
+from revar.model.limits import Limits
 from revar.model.question import combinations_of
+from revar.model.validation import check_reward
 from revar.strategies.strategy import Strategy, find_strategy, strategies
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 MOST_ACTIONS = 10_000
 MOST_EPISODES = 10**9
 MOST_STEPS = 10**6  # of an episode
+MOST_STEPS_IN_ALL = 10**12
+LARGEST_COST = 1e15  # of a budget
 MOST_CELLS = 50_000_000  # combinations of step, state and action: 400 MB for a plan
 LARGEST_SEED = 2**63 - 1  # JSON's readers agree on whole numbers up to here
 LEASE = 900.0  # seconds
@@ -42,11 +51,12 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     """Everything a campaign is asked, as it is stored. `policy` is None where callers send it.
 
     Several target policies are in `policies`, and `question` is what is asked of their values.
+    The budget is one of `episodes`, `steps` and `budget`, which is of what rewards say steps cost.
     """
 
     horizon: int
     discount: float
-    episodes: int
+    episodes: int | None
     actions: int
     strategy: StrategyRecord
     seed: int
@@ -54,6 +64,9 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     policy: list[PolicyRow] | None = None
     policies: Tables | None = None
     question: str | None = None  # one of `KINDS`; None of a single policy
+    steps: int | None = None
+    budget: float | None = None
+    limits: LimitsRecord | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,6 +83,47 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         """The target policies by name, also one that has none."""
         return {"": self.policy} if self.policies is None else self.policies
 
+    @property
+    def allowance(self) -> Budget:
+        """The budget with its unit."""
+        given = dict(zip(UNITS, (self.episodes, self.steps, self.budget), strict=True))
+        return next(Budget(amount, unit) for unit, amount in given.items() if amount is not None)
+
+    @property
+    def limited_sums(self) -> tuple[str, ...]:
+        """The names of amounts that every reward brings, besides a cost."""
+        return () if self.limits is None else tuple(self.limits.max_sums)
+
+    @property
+    def amount_names(self) -> tuple[str, ...]:
+        """The names of all that every reward brings besides itself, as the collection has them."""
+        return (() if self.budget is None else (COST,)) + self.limited_sums
+
+    def all_limits(self) -> Limits:
+        """The limits, with states in their canonical form; where there are none, empty ones."""
+        return Limits() if self.limits is None else self.limits.limits()
+
+    def amounts(self, cost: Any, told: Any) -> tuple[float, ...]:
+        """What a step cost and added to limited sums, checked, as the collection names them."""
+        names, paid = self.limited_sums, self.budget is not None
+        if paid and cost is None:
+            raise InputError("the budget is of cost: a reward needs the cost of its step")
+        if cost is not None and not paid:
+            unit = self.allowance.unit
+            raise InputError(f"the budget is in {unit}: a reward takes no cost, and has {cost!r}")
+        if told and not names:
+            raise InputError("no sum is limited: a reward takes no amounts")
+        given = told or {}
+        if not isinstance(given, Mapping) or set(given) != set(names):
+            wanted = ", ".join(map(repr, names))
+            found = ", ".join(map(repr, given)) if isinstance(given, Mapping) else repr(given)
+            raise InputError(f"a reward needs the amounts {wanted}; it has {found or 'none'}")
+        numbers = {**given, COST: cost}
+        return tuple(
+            check_reward(check_amount(numbers[name], name, "a step"), f"the {name} of a step is")
+            for name in self.amount_names
+        )
+
     def rows(self, sent: Sent) -> Rows:
         """What target policies do in a state, from the probabilities that came with an act."""
         if isinstance(sent, dict):
@@ -83,6 +137,10 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
             for name, table in self.tables.items()
         }
         return self.horizon, self.discount, self.actions, self.has_table, rows
+
+    def keeps(self) -> tuple[object, ...]:
+        """What two campaigns must have in common beyond that to be merged."""
+        return self.allowance.unit, self.limits
 
 
 def check_name(name: Any) -> str:
@@ -103,7 +161,10 @@ def define(
     actions: int | None = None,
     horizon: int,
     discount: float = 1.0,
-    episodes: int,
+    episodes: int | None = None,
+    steps: int | None = None,
+    budget: float | None = None,
+    limits: Any = None,
     strategy: str | Strategy | StrategyRecord = "flow",
     seed: int | None = None,
     lease: float = LEASE,
@@ -128,7 +189,7 @@ def define(
         seed = secrets.randbelow(LARGEST_SEED)
     _check_range("seed", seed, 0, LARGEST_SEED)
     _check_range("actions", actions, 1, MOST_ACTIONS)
-    _check_range("episodes", episodes, 1, MOST_EPISODES)
+    _check_budget(episodes, steps, budget)
     _check_range("horizon", horizon, 1, MOST_STEPS)
     check_size(horizon, actions, len(table or (1,)), len(tables or (1,)))
     if not 0.0 < lease <= LONGEST_LEASE:
@@ -136,7 +197,7 @@ def define(
     definition = Definition(
         horizon=int(horizon),
         discount=float(discount),
-        episodes=int(episodes),
+        episodes=None if episodes is None else int(episodes),
         actions=int(actions),
         strategy=record_strategy(chosen),
         seed=int(seed),
@@ -144,7 +205,13 @@ def define(
         policy=rows,
         policies=tables,
         question=question or ("best" if tables else None),
+        steps=None if steps is None else int(steps),
+        budget=None if budget is None else float(budget),
+        limits=read_limits(limits, int(actions)),
     )
+    if definition.has_table:
+        known = rows_by_state(definition.tables)
+        check_table(definition.all_limits(), definition.names, known)
     collection = new_collection(definition)  # refuses what a collection cannot be made of
     if definition.strategy.parameters:
         collection.plan_due()  # and parameters that do not suit the question
@@ -168,7 +235,8 @@ def new_collection(definition: Definition) -> Collection:
         make_strategy(definition.strategy),
         horizon=definition.horizon,
         discount=definition.discount,
-        budget=definition.episodes,
+        budget=definition.allowance,
+        limits=definition.all_limits(),
         seed=definition.seed,
         actions=definition.actions,
         keep_episodes=False,
@@ -207,6 +275,21 @@ def record_strategy(strategy: Strategy) -> StrategyRecord:
         if getattr(strategy, field.name) != field.default
     }
     return StrategyRecord(strategy.id, parameters)
+
+
+def _check_budget(episodes: Any, steps: Any, budget: Any) -> None:
+    """One budget is given, and it is not too large."""
+    given = {"episodes": episodes, "steps": steps, "budget": budget}
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) != 1:
+        found = " and ".join(named) if named else "none"
+        raise InputError(f"a campaign has one budget: episodes, steps or budget; got {found}")
+    if episodes is not None:
+        _check_range("episodes", episodes, 1, MOST_EPISODES)
+    elif steps is not None:
+        _check_range("steps", steps, 1, MOST_STEPS_IN_ALL)
+    elif Budget(budget, "cost").amount > LARGEST_COST:
+        raise InputError(f"budget is {budget!r}; it must be at most {LARGEST_COST:g}")
 
 
 def _check_range(name: str, value: Any, low: int, high: int) -> None:

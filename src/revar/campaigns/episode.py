@@ -1,5 +1,6 @@
 """An episode of a campaign as its caller sees it."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from revar.campaigns.commands import EpisodeReply, ask_action, tell_reward
@@ -36,11 +37,22 @@ class CampaignEpisode:
         self.propensity = reply.propensity
         return reply.action
 
-    def reward(self, reward: float, next_state: Any) -> None:
-        """The last action gave `reward` and led to `next_state`, None where the episode ended."""
-        self._follow(
-            self._campaign.execute_one(tell_reward(self.id, self.steps, reward, next_state))
-        )
+    def reward(
+        self,
+        reward: float,
+        next_state: Any,
+        *,
+        cost: float | None = None,
+        amounts: Mapping[str, float] | None = None,
+    ) -> None:
+        """The last action gave `reward` and led to `next_state`, None where the episode ended.
+
+        Where the budget is of cost, `cost` is what the step took from it; where sums are limited,
+        `amounts` are what it added to each, by name.
+        """
+        definition = self._campaign.definition
+        told = tell_reward(definition, self.id, self.steps, reward, next_state, cost, amounts)
+        self._follow(self._campaign.execute_one(told))
 
     def finish(self) -> None:
         """Nothing more will come: it is over, and has used its place in the budget.

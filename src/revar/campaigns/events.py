@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from revar.errors import InputError
+from revar.model.budget import Budget
 
 # Probabilities that come with an act: those of the target policy, or of several by their names.
 Sent: TypeAlias = list[float] | dict[str, list[float]]
@@ -39,12 +40,17 @@ class Acted(msgspec.Struct, frozen=True, omit_defaults=True, tag="acted"):
 
 
 class Rewarded(msgspec.Struct, frozen=True, omit_defaults=True, tag="rewarded"):
-    """What the action of that step led to; with null for the next state the episode ended."""
+    """What the action of that step led to; with null for the next state the episode ended.
+
+    `cost` is what the step took from a budget of cost, `amounts` what it added to limited sums.
+    """
 
     episode: str
     step: int
     reward: float
     next_state: msgspec.Raw
+    cost: float | None = None
+    amounts: dict[str, float] | None = None
 
     @property
     def following(self) -> bytes | None:
@@ -68,10 +74,21 @@ class Released(msgspec.Struct, frozen=True, omit_defaults=True, tag="released"):
 
 # "joined" is the tag that logs have always had.
 class Merged(msgspec.Struct, frozen=True, omit_defaults=True, tag="joined"):
-    """Another campaign about the same question was merged into this one, with its budget."""
+    """Another campaign about the same question was merged into this one, with its budget.
+
+    That is in episodes, or an `amount` of another unit, which is this campaign's too.
+    """
 
     campaign: str
-    episodes: int
+    episodes: int = 0
+    amount: int | float = 0
+
+    @classmethod
+    def of(cls, campaign: str, budget: Budget) -> "Merged":
+        """The event that a campaign with that budget was merged."""
+        if budget.by_episode:
+            return cls(campaign, episodes=int(budget.amount))
+        return cls(campaign, amount=budget.amount)
 
 
 class Closed(msgspec.Struct, frozen=True, omit_defaults=True, tag="closed"):

@@ -2,11 +2,12 @@
 
 import csv
 import io
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from revar.campaigns.definition import Definition
 from revar.campaigns.events import Acted, Event, Rewarded, decode_state
@@ -27,6 +28,8 @@ class Step:
     reward: float
     next_state: bytes | None
     time: float
+    cost: float | None = None  # where the budget is of cost
+    amounts: Mapping[str, float] | None = None  # of limited sums, by name
 
 
 @dataclass
@@ -61,6 +64,8 @@ def export_episodes(
                     event.reward,
                     event.following,
                     time,
+                    event.cost,
+                    event.amounts,
                 )
             )
             episode.complete = event.following is None or event.step + 1 == definition.horizon
@@ -76,6 +81,9 @@ def export_dataset(
     def number(state: bytes | None) -> int:
         return ENDED if state is None else numbers.setdefault(state, len(numbers))
 
+    chosen = [
+        episode for episode in export_episodes(definition, events) if episode.complete or partial
+    ]
     trajectories = [
         Trajectory.of(
             [number(step.state) for step in episode.steps],
@@ -84,11 +92,18 @@ def export_dataset(
             last_successor=number(episode.steps[-1].next_state),
             propensities=[nan_for_none(step.propensity) for step in episode.steps],
         )
-        for episode in export_episodes(definition, events)
-        if episode.complete or partial
+        for episode in chosen
     ]
+    steps = [step for episode in chosen for step in episode.steps]
+    names = definition.amount_names
+    amounts = np.array([definition.amounts(step.cost, step.amounts) for step in steps])
+    columns = np.ascontiguousarray(amounts.reshape(len(steps), len(names)).T)
     dataset = Dataset.of(trajectories, tuple(state_label(state) for state in numbers))
-    return replace(dataset, action_count=definition.actions)
+    return replace(
+        dataset,
+        action_count=definition.actions,
+        amounts=dict(zip(names, columns, strict=True)),
+    )
 
 
 def state_label(state: bytes) -> Hashable:
@@ -104,7 +119,7 @@ def export_text(
 ) -> Iterator[str]:
     """The complete steps as text, piece by piece: one episode a line, or one step a row."""
     episodes = export_episodes(definition, events)
-    return _json_lines(episodes) if form == "jsonl" else _rows(episodes)
+    return _json_lines(episodes) if form == "jsonl" else _rows(definition, episodes)
 
 
 def _json_lines(episodes: list[ExportedEpisode]) -> Iterator[str]:
@@ -121,11 +136,18 @@ def _json_lines(episodes: list[ExportedEpisode]) -> Iterator[str]:
                     "reward": step.reward,
                     "next_state": msgspec.Raw(step.next_state or b"null"),
                     "time": step.time,
+                    **_told(step),
                 }
                 for step in episode.steps
             ],
         }
         yield msgspec.json.encode(record).decode() + "\n"
+
+
+def _told(step: Step) -> dict[str, Any]:
+    """What the reward of a step told besides, as its message had it."""
+    told = {"cost": step.cost, "amounts": step.amounts}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 COLUMNS = (
@@ -142,8 +164,10 @@ COLUMNS = (
 )
 
 
-def _rows(episodes: list[ExportedEpisode]) -> Iterator[str]:
-    yield _csv_line(COLUMNS)
+def _rows(definition: Definition, episodes: list[ExportedEpisode]) -> Iterator[str]:
+    paid = definition.budget is not None
+    names = definition.limited_sums
+    yield _csv_line((*COLUMNS, *(["cost"] * paid), *(f"amounts.{name}" for name in names)))
     for episode in episodes:
         for step in episode.steps:
             yield _csv_line(
@@ -158,6 +182,7 @@ def _rows(episodes: list[ExportedEpisode]) -> Iterator[str]:
                     step.reward,
                     "" if step.next_state is None else step.next_state.decode(),
                     step.time,
+                    *definition.amounts(step.cost, step.amounts),
                 )
             )
 

@@ -32,9 +32,14 @@ def merge(target: Campaign, source: Campaign) -> MergeResult:
             f"campaigns {target.name!r} and {source.name!r} do not ask the same question: "
             f"policies, horizon, discount and actions must agree"
         )
+    if target.definition.keeps() != source.definition.keeps():
+        raise InputError(
+            f"campaigns {target.name!r} and {source.name!r} do not collect alike: the unit of the "
+            f"budget and the limits must agree"
+        )
     events: list[Event] = []
     if target.id != source.id:
-        events.append(Merged(source.id, source.definition.episodes))
+        events.append(Merged.of(source.id, source.definition.allowance))
     for _, event, _ in events_in_effect(source.definition, source.events()):
         events += _translate(event, target, source)
     before = target.read(lambda state, _: len(state.records))

@@ -22,9 +22,11 @@ from revar.campaigns.events import (
     Sent,
     Started,
 )
+from revar.campaigns.limits import refuse_forbidden
 from revar.campaigns.policies import misnamed
 from revar.campaigns.state import CampaignState, EpisodeRecord
-from revar.errors import RefusedError
+from revar.campaigns.text import quoted
+from revar.errors import InputError, RefusedError
 from revar.model.validation import SUM_TOLERANCE
 
 
@@ -70,11 +72,11 @@ class UnknownCampaignError(CampaignError):
 
 
 class BudgetSpentError(CampaignError):
-    """Every episode is finished, or the campaign was closed: there is nothing left to do."""
+    """The budget is spent, or the campaign was closed: there is nothing left to do."""
 
 
 class BudgetReservedError(CampaignError):
-    """Other workers hold every episode that is left; one may come free after `retry_after`."""
+    """Other workers hold all that is left; something may come free after `retry_after`."""
 
     def __init__(self, code: str, reason: str, retry_after: float) -> None:
         super().__init__(code, reason)
@@ -117,7 +119,7 @@ def judge(state: CampaignState, event: Event, time: float) -> Verdict:
     if isinstance(event, Acted):
         return _judge_action(state, event, record)
     if isinstance(event, Rewarded):
-        return _judge_reward(event, record)
+        return _judge_reward(state, event, record)
     if isinstance(event, Released):
         return _judge_release(state, event, record, time)
     return REPEATED if record.over else TAKEN
@@ -130,12 +132,16 @@ def _judge_start(state: CampaignState, event: Started) -> Verdict:
         return TAKEN
     if state.closed:
         return refusal("budget-spent", "the campaign is closed: no more episodes are started")
+    budget, left = state.budget, state.left
+    if budget.by_episode:
+        spent = f"all {budget.amount} episodes are finished"
+        reserved = f"all of the {round(left)} episodes left are with other workers"
+    else:
+        spent = f"the budget, {budget.text(budget.amount)}, is spent"
+        reserved = f"what is left, {budget.text(left)}, is reserved for episodes of other workers"
     if state.spent:
-        return refusal("budget-spent", f"all {state.budget} episodes are finished")
-    return refusal(
-        "budget-reserved",
-        f"all of the {state.budget - state.finished} episodes left are with other workers",
-    )
+        return refusal("budget-spent", spent)
+    return refusal("budget-reserved", reserved)
 
 
 def _judge_close(state: CampaignState, event: Closed) -> Verdict:  # noqa: ARG001 - as judges are called
@@ -163,7 +169,7 @@ def _judge_action(state: CampaignState, event: Acted, record: EpisodeRecord) -> 
         return refusal(
             "conflict",
             f"step {event.step} of episode {record.id!r} was taken in state "
-            f"{_quote(before)}, not in {_quote(key)}",
+            f"{quoted(before)}, not in {quoted(key)}",
         )
     return (
         _out_of_order(event, record)
@@ -195,8 +201,8 @@ def _elsewhere(state: CampaignState, key: bytes, record: EpisodeRecord) -> Verdi
         return None
     return refusal(
         "conflict",
-        f"episode {record.id!r} is in state {_quote(state.collection.states[number])}, and is "
-        f"asked to act in state {_quote(key)}",
+        f"episode {record.id!r} is in state {quoted(state.collection.states[number])}, and is "
+        f"asked to act in state {quoted(key)}",
     )
 
 
@@ -220,7 +226,7 @@ def _against_policy(state: CampaignState, event: Acted, key: bytes) -> Verdict |
     if sent is not None:
         return refusal("invalid", "the target policy is a table: send no probabilities")
     if key not in state.policy:
-        return refusal("unknown-state", f"the target policy has no state {_quote(key)}")
+        return refusal("unknown-state", f"the target policy has no state {quoted(key)}")
     return None
 
 
@@ -237,19 +243,31 @@ def _against_earlier_rows(state: CampaignState, sent: Sent | None, key: bytes) -
         return refusal("invalid", f"{wrong} probabilities, but {actions} actions")
     known = state.policy.get(key)
     if known is None:
-        return None
+        return _against_limits(state, sent, key)
     for name, before in zip(names, known, strict=True):
         if max(map(_distance, now[name], before)) > SUM_TOLERANCE:
             return refusal(
                 "conflict",
                 f"{f'target policy {name!r}' if name else 'the target policy'} had probabilities "
-                f"{list(before)} in state {_quote(key)} before, and {now[name]} now; a policy "
+                f"{list(before)} in state {quoted(key)} before, and {now[name]} now; a policy "
                 f"under evaluation must not change",
             )
     return None
 
 
-def _judge_reward(event: Rewarded, record: EpisodeRecord) -> Verdict:
+def _against_limits(state: CampaignState, sent: Sent, key: bytes) -> Verdict | None:
+    definition = state.definition
+    if definition.limits is None:
+        return None
+    try:
+        rows = definition.rows(sent)
+        refuse_forbidden(state.collection.limits, key, definition.names, rows, definition.actions)
+    except InputError as error:
+        return refusal("forbidden-action", str(error))
+    return None
+
+
+def _judge_reward(state: CampaignState, event: Rewarded, record: EpisodeRecord) -> Verdict:
     if 0 <= event.step < record.steps:
         return REPEATED
     if not record.waits or event.step != record.steps:
@@ -257,6 +275,10 @@ def _judge_reward(event: Rewarded, record: EpisodeRecord) -> Verdict:
             "out-of-order",
             f"episode {record.id!r} has no action of step {event.step} that waits for its reward",
         )
+    try:
+        state.definition.amounts(event.cost, event.amounts)
+    except InputError as error:
+        return refusal("invalid", str(error))
     return TAKEN
 
 
@@ -268,12 +290,6 @@ def _judge_release(
     if event.reason == "expired" and time < record.seen + state.definition.lease:
         return refusal("leased", f"the lease of episode {record.id!r} has been renewed")
     return TAKEN
-
-
-def _quote(state: Any) -> str:
-    """A state in a message, not longer than a line."""
-    text: str = state.decode()
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _distance(one: float, other: float) -> float:

@@ -13,7 +13,7 @@ from revar.collection import saving
 
 # To be raised whenever the rules or the records below change. Snapshots below 3 may hold
 # plans that nobody but their writer had.
-FORMAT = 5
+FORMAT = 6
 LEAST_EVENTS = 10_000  # between two snapshots
 SHARE = 0.05  # and this share of the log, so that all snapshots together stay small
 
@@ -33,10 +33,7 @@ class SavedState(msgspec.Struct, frozen=True):
     """See `CampaignState` and `History`."""
 
     format: int
-    budget: int
-    finished: int
     late: int
-    steps: int
     closed: bool
     merged: list[str]
     records: list[SavedRecord]
@@ -62,10 +59,7 @@ def snapshot_of(state: CampaignState) -> Snapshot:
     ]
     record = SavedState(
         format=FORMAT,
-        budget=state.budget,
-        finished=state.finished,
         late=state.late,
-        steps=state.steps,
         closed=state.closed,
         merged=sorted(state.merged),
         records=[_save_record(record) for record in state.records.values()],
@@ -92,8 +86,7 @@ def restore(definition: Definition, snapshot: Snapshot | None) -> CampaignState:
     if record.format != FORMAT:
         return state
     state.position = snapshot.position
-    state.budget, state.finished, state.late = record.budget, record.finished, record.late
-    state.steps, state.closed = record.steps, record.closed
+    state.late, state.closed = record.late, record.closed
     state.merged = set(record.merged)
     _restore_collection(state, record)
     history = state.history

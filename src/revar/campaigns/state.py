@@ -72,10 +72,7 @@ class CampaignState:
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
         self.position = 0
-        self.budget = definition.episodes
-        self.finished = 0  # episodes that have used their place
         self.late = 0  # finished after their place had gone
-        self.steps = 0
         self.closed = False
         self.merged: set[str] = set()  # ids of campaigns that were merged into this one
         self.records: dict[str, EpisodeRecord] = {}  # by id, in the order of their numbers
@@ -85,9 +82,31 @@ class CampaignState:
         self.history = History()
 
     @property
+    def budget(self) -> Budget:
+        """What may be spent, with the budgets of campaigns that were merged."""
+        budget = self.collection.budget
+        assert budget is not None  # campaigns have one
+        return budget
+
+    @property
+    def left(self) -> float:
+        """What is left of the budget, in its unit."""
+        return max(0.0, self.budget.amount - self.collection.spent)
+
+    @property
+    def finished(self) -> int:
+        """Episodes that have used their place."""
+        return self.collection.finished
+
+    @property
+    def steps(self) -> int:
+        """Complete ones: all of them count."""
+        return self.collection.steps
+
+    @property
     def free(self) -> int:
-        """Places in the budget that nobody has used or holds."""
-        return max(0, self.budget - self.finished - len(self.leases))
+        """Places in the budget that nobody has used or holds: episodes that surely fit."""
+        return self.collection.affordable(len(self.leases))
 
     @property
     def partial(self) -> int:
@@ -100,7 +119,7 @@ class CampaignState:
     @property
     def spent(self) -> bool:
         """Whether nothing is left to be started, now or later."""
-        return self.closed or self.finished >= self.budget
+        return self.closed or self.left <= 0.0
 
     def overdue(self, now: float) -> list[EpisodeRecord]:
         """Episodes whose lease has run out and was not taken back yet."""
@@ -124,8 +143,7 @@ class CampaignState:
             self.leases.pop(event.episode, None)
         elif isinstance(event, Merged):
             self.merged.add(event.campaign)
-            self.budget += event.episodes
-            self.collection.budget = Budget(self.budget)
+            self.collection.budget = self.budget.raised_by(event.episodes or event.amount)
         else:
             self.closed = True
 
@@ -153,8 +171,8 @@ class CampaignState:
     def _reward(self, event: Rewarded, record: EpisodeRecord, time: float) -> None:
         if not record.finished:
             self._lease_again(record)
-        _open_episode(record).observe(event.reward, event.following)
-        self.steps += 1
+        amounts = self.definition.amounts(event.cost, event.amounts)
+        _open_episode(record).observe(event.reward, event.following, amounts)
         self.history.saw_step(time)
         if record.over:
             self._finish(record, time)
@@ -166,7 +184,6 @@ class CampaignState:
             self._lease_again(record)
             self.late += not (record.merged or record.id in self.leases)
             episode.finish()
-            self.finished += 1
             self.history.saw_finish(time, self.finished, self.steps, self.collection)
         self.leases.pop(record.id, None)
         if not record.waits:

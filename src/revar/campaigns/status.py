@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from revar.campaigns.definition import Definition, StrategyRecord
+from revar.campaigns.definition import Definition
+from revar.campaigns.limits import LimitReport, report_limits
 from revar.campaigns.state import CampaignState
-from revar.campaigns.text import duration, quantity
+from revar.campaigns.text import amount, duration, quantity
 from revar.collection import Collection
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate
 from revar.estimators.ranking import Ranking
+from revar.model.budget import Budget
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -32,10 +34,13 @@ class Status:
     name: str
     id: str
     definition: Definition
-    budget: int
+    budget: int | float
+    unit: str  # of the budget: episodes, steps or cost
+    used: float  # of the budget
+    left: float
     episodes: int  # finished: they have used their place
     open: int  # episodes that hold a place
-    free: int  # places nobody has used or holds
+    free: int  # places nobody has used or holds: episodes that surely fit
     late: int  # finished after their place had gone to another
     partial: int  # left with complete steps, without a place
     steps: int  # complete ones: all of them count
@@ -49,6 +54,7 @@ class Status:
     leases: tuple[Lease, ...]
     estimate: Estimate | None  # of one target policy
     ranking: Ranking | None = None  # of several
+    realised: tuple[LimitReport, ...] = ()  # limits on sums, against what was collected
 
     @property
     def silence(self) -> str:
@@ -60,7 +66,7 @@ class Status:
     @property
     def condition(self) -> str:
         """A word for where the campaign stands."""
-        if self.episodes >= self.budget:
+        if self.left <= 0.0:
             return "complete"
         if self.closed:
             return "closed"
@@ -70,15 +76,39 @@ class Status:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.name}: {self.episodes} of {self.budget} episodes finished, {self.open} open"
+            f"{self.name}: {self._spending}, {self.open} open"
             + (f", {self.late} late" if self.late else "")
             + (", closed" if self.closed else ""),
             f"{quantity(self.steps, 'step')} in {quantity(self.states, 'state')}, "
             f"{self.steps_per_second:.3g} steps a second"
             + (f", {self.silence}" if self.silence else ""),
+            *map(str, self.realised),
             self._answer,
         ]
         return "\n".join(lines)
+
+    @property
+    def allowance(self) -> Budget:
+        """The budget with its unit."""
+        return Budget(self.budget, self.unit)
+
+    @property
+    def share_used(self) -> float:
+        """Of the budget, not above 1."""
+        return min(1.0, self.used / self.budget)
+
+    @property
+    def share_reserved(self) -> float:
+        """Of the budget, the most that open episodes take; nobody knows of costs."""
+        most = {"episodes": 1, "steps": self.definition.horizon}.get(self.unit, 0)
+        return min(1.0 - self.share_used, self.open * most / self.budget)
+
+    @property
+    def _spending(self) -> str:
+        if self.unit == "episodes":
+            return f"{self.episodes} of {self.budget} episodes finished"
+        spent = f"{amount(self.used)} of {self.allowance.text(self.budget)} spent"
+        return f"{spent}, {quantity(self.episodes, 'episode')} finished"
 
     @property
     def _answer(self) -> str:
@@ -101,11 +131,19 @@ def status_of(name: str, campaign_id: str, state: CampaignState, now: float) -> 
             estimate = state.collection.estimate()
         elif state.steps:
             ranking = ranking_of(state.collection)
+    collection, value = state.collection, None
+    if estimate is not None:
+        value = estimate.value
+    elif ranking is not None:
+        value = float(ranking.joint.values.mean())
     return Status(
         name=name,
         id=campaign_id,
         definition=state.definition,
-        budget=state.budget,
+        budget=state.budget.amount,
+        unit=state.budget.unit,
+        used=collection.spent,
+        left=state.left,
         episodes=state.finished,
         open=len(state.leases),
         free=state.free,
@@ -132,142 +170,5 @@ def status_of(name: str, campaign_id: str, state: CampaignState, now: float) -> 
         ),
         estimate=estimate,
         ranking=ranking,
+        realised=report_limits(collection.limits, collection.totals, value),
     )
-
-
-class Interval(msgspec.Struct, frozen=True):
-    """A number with its error, which is null while the data cannot tell it."""
-
-    value: float
-    standard_error: float | None
-    low: float | None
-    high: float | None
-
-    @classmethod
-    def of(cls, estimate: Estimate) -> "Interval":
-        """The estimate, with null in the place of infinity."""
-        known = estimate.standard_error < float("inf")
-        low, high = estimate.interval
-        return cls(
-            estimate.value,
-            estimate.standard_error if known else None,
-            low if known else None,
-            high if known else None,
-        )
-
-
-class EstimateMessage(msgspec.Struct, frozen=True):
-    """The target policy's value; the error is null while the data cannot tell it."""
-
-    value: float
-    standard_error: float | None
-    low: float | None
-    high: float | None
-    confidence: float
-    episodes: int
-    unvisited_probability: float
-
-    @classmethod
-    def of(cls, estimate: Estimate) -> "EstimateMessage":
-        """The estimate, with null in the place of infinity."""
-        found = Interval.of(estimate)
-        return cls(
-            found.value,
-            found.standard_error,
-            found.low,
-            found.high,
-            estimate.confidence,
-            estimate.episodes,
-            estimate.unvisited_probability,
-        )
-
-
-class RankedPolicy(msgspec.Struct, frozen=True):
-    """One of several target policies; `difference` is by how much the leader exceeds it."""
-
-    name: str
-    value: Interval
-    difference: Interval | None  # null of the leader
-    chance_of_best: float
-    unvisited_probability: float
-
-
-class RankingMessage(msgspec.Struct, frozen=True):
-    """Several target policies, the best first, and what their differences say."""
-
-    leader: str
-    decided: bool  # the leader is better than every other
-    undecided: tuple[str, ...]  # those that may be as good
-    verdict: str  # in words
-    confidence: float
-    episodes: int
-    policies: tuple[RankedPolicy, ...]
-
-    @classmethod
-    def of(cls, ranking: Ranking) -> "RankingMessage":
-        """The ranking, with null in the place of infinity."""
-        verdict, joint = ranking.verdict(), ranking.joint
-        chances, differences = ranking.chances_of_best, ranking.differences
-        return cls(
-            verdict.leader,
-            verdict.decided,
-            verdict.undecided,
-            str(verdict),
-            joint.confidence,
-            joint.episodes,
-            tuple(
-                RankedPolicy(
-                    name,
-                    Interval.of(value),
-                    Interval.of(differences[name]) if name in differences else None,
-                    chances[name],
-                    value.unvisited_probability,
-                )
-                for name, value in ranking.best_first.items()
-            ),
-        )
-
-
-class StatusMessage(msgspec.Struct, frozen=True):
-    """Where a campaign stands."""
-
-    name: str
-    id: str
-    horizon: int
-    discount: float
-    actions: int
-    strategy: StrategyRecord
-    seed: int
-    lease: float
-    has_policy_table: bool
-    budget: int  # episodes that may be collected
-    episodes: int  # finished ones
-    open: int
-    free: int
-    late: int
-    partial: int
-    steps: int
-    states: int
-    steps_per_second: float  # over the last minute
-    last_event: float | None  # seconds since 1970
-    closed: bool
-    spent: bool
-    leases: tuple[Lease, ...]
-    estimate: EstimateMessage | None  # of one target policy
-    policies: tuple[str, ...] | None  # the names of several
-    question: str | None
-    ranking: RankingMessage | None
-
-    @classmethod
-    def of(cls, status: Status) -> "StatusMessage":
-        """The status of a campaign, with what defines it."""
-        definition = status.definition
-        fields = {
-            **msgspec.structs.asdict(definition),
-            **vars(status),
-            "has_policy_table": definition.has_table,
-            "estimate": None if status.estimate is None else EstimateMessage.of(status.estimate),
-            "policies": None if definition.policies is None else definition.names,
-            "ranking": None if status.ranking is None else RankingMessage.of(status.ranking),
-        }
-        return cls(*(fields[name] for name in cls.__struct_fields__))

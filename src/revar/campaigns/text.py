@@ -29,6 +29,11 @@ def quantity(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def amount(value: float) -> str:
+    """What was spent or is left, without noise behind the point: 1,234 or 0.25."""
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.6g}"
+
+
 def number(value: float | None) -> str:
     """Four digits, or a dash."""
     if value is None or not isfinite(value):
@@ -74,6 +79,12 @@ def state_text(state: bytes) -> str:
     return text if len(text) <= LONGEST_STATE else f"{text[: LONGEST_STATE - 1]}…"
 
 
+def quoted(state: Any) -> str:
+    """A state in a message, not longer than a line."""
+    text: str = state.decode()
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 def _inner(value: Any) -> str:
     if isinstance(value, str):
         return value
@@ -87,7 +98,7 @@ def _inner(value: Any) -> str:
 FILTERS = {
     function.__name__: function
     for function in (
-        *(duration, quantity, number, rate, half_width, interval),
+        *(duration, quantity, amount, number, rate, half_width, interval),
         *(percent, chance_text, state_text),
     )
 }

@@ -5,9 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-if TYPE_CHECKING:
-    from revar.campaigns import Campaign
+from revar.cli.spending import LIMITS, add_options, parse_limits
 
+if TYPE_CHECKING:
+    from revar.campaigns import Campaign, Status
+
+LIMIT_ARGUMENTS = ("forbid", "max_ratio", "min_return", "max_sums", "limit_confidence")
+MAX_SUM = click.option(
+    "--max-sum",
+    "max_sums",
+    multiple=True,
+    metavar="NAME=MOST",
+    help="At most so much an episode, in expectation, of the amounts that every reward tells as "
+    "NAME. May be repeated.",
+)
 
 storage_option = click.option(
     "--storage",
@@ -32,11 +43,19 @@ def campaign() -> None:
     """
 
 
+def limit_options(command: Any) -> Any:
+    """Add the options that say what collection may not do; amounts have names here."""
+    forbid, max_ratio, min_return, _, confidence = LIMITS
+    return add_options((forbid, max_ratio, min_return, MAX_SUM, confidence), command)
+
+
 @campaign.command()
 @click.argument("name")
 @storage_option
 @click.option("--horizon", type=int, required=True, help="Most steps of an episode.")
-@click.option("--episodes", type=int, required=True, help="The budget: how many in all.")
+@click.option("--episodes", type=int, help="The budget: how many in all.")
+@click.option("--steps", type=int, help="The budget in steps, in place of episodes.")
+@click.option("--budget", type=float, help="The budget in what every reward says its step cost.")
 @click.option("--discount", type=float, default=1.0, show_default=True, help="From 0 to 1.")
 @click.option("--strategy", default="flow", show_default=True, help="An id of `revar list`.")
 @click.option("--seed", type=int, default=None, help="Of all decisions; drawn if not given.")
@@ -63,24 +82,30 @@ def campaign() -> None:
 @click.option(
     "--question", default=None, help="About several: best (the default), values or difference."
 )
+@limit_options
 def create(
     name: str, storage: str, policy: Path | None, policies: tuple[str, ...], **question: Any
 ) -> None:
     """Create a campaign.
 
-    Without tables every decision brings the target policies' probabilities with it.
+    Without tables every decision brings the target policies' probabilities with it. The budget is
+    one of --episodes, --steps and --budget. What --max-sum names is told with every reward.
 
     \b
     Examples:
       revar campaign create ads --actions 3 --horizon 5 --episodes 2000
       revar campaign create shop --policies old=old.json --policies new=new.json \\
           --horizon 5 --episodes 2000
+      revar campaign create site --actions 3 --horizon 5 --steps 10000 --min-return 95% \\
+          --max-ratio 3 --forbid cart:2
+      revar campaign create robot --actions 4 --horizon 50 --budget 3600 --max-sum unsafe=0.1
     """
     from revar.campaigns import Campaign
 
     table = None if policy is None else _policy_table(policy)
     several = _several(policies) if policies else None
-    made = Campaign.create(storage, name, policy=table, policies=several, **question)
+    limits = parse_limits(**{option: question.pop(option) for option in LIMIT_ARGUMENTS})
+    made = Campaign.create(storage, name, policy=table, policies=several, limits=limits, **question)
     click.echo(f"created {made.name}, id {made.id}, seed {made.definition.seed}")
 
 
@@ -116,7 +141,7 @@ def list_campaigns(storage: str, as_json: bool) -> None:
         table.add_row(
             status.name,
             f"{status.episodes}",
-            f"{status.budget}",
+            _budget(status),
             f"{status.open}",
             Text(value),  # a name may hold brackets
             interval,
@@ -218,6 +243,15 @@ def _open(storage: str, name: str) -> "Campaign":
     return Campaign.open(storage, name)
 
 
+def _budget(status: "Status") -> str:
+    """The budget; in another unit than episodes, with what was spent of it."""
+    if status.unit == "episodes":
+        return f"{status.budget}"
+    from revar.campaigns.text import amount
+
+    return f"{amount(status.used)} of {status.allowance.text(status.budget)}"
+
+
 def _several(given: tuple[str, ...]) -> list[tuple[str, Any]]:
     """Names with their tables, None where there is none."""
     parts = [each.partition("=") for each in given]
@@ -247,7 +281,7 @@ def _policy_table(path: Path) -> Any:
 def _print_json(found: Any) -> None:
     import msgspec
 
-    from revar.campaigns.status import StatusMessage
+    from revar.campaigns.status_messages import StatusMessage
 
     messages = (
         [StatusMessage.of(status) for status in found]

@@ -47,12 +47,12 @@ def check_reward(number: float, name: str) -> float:
     return number
 
 
-def check_policy_name(name: Any) -> str:
+def check_policy_name(name: Any, what: str = "policy") -> str:
     """A name that can be shown in a table."""
     good = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME
     if not good or not name.isprintable() or name != name.strip():
         raise InputError(
-            f"the name of a policy is {name!r}; it must be 1 to {LONGEST_NAME} characters that can "
+            f"the name of a {what} is {name!r}; it must be 1 to {LONGEST_NAME} characters that can "
             f"be seen, without blanks at its ends"
         )
     return str(name)

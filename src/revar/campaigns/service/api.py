@@ -36,7 +36,7 @@ from revar.campaigns.service.messages import (
 )
 from revar.campaigns.service.routing import ROUTES, ApiRoute, route
 from revar.campaigns.service.threads import CampaignThread, CampaignThreads
-from revar.campaigns.status import EstimateMessage, RankingMessage, StatusMessage
+from revar.campaigns.status_messages import EstimateMessage, RankingMessage, StatusMessage
 from revar.errors import InputError
 
 __all__ = ["ROUTES", "ApiRoute"]  # the routes are complete once this module is loaded
@@ -74,9 +74,10 @@ async def act(request: Request, body: ActMessage) -> Reply:
 )
 async def reward(request: Request, body: RewardMessage) -> Reply:
     """Tell what an action led to."""
-    return await _submit(
-        request, tell_reward(_episode(request), body.step, body.reward, body.next_state)
-    )
+    thread = await _find_thread(request)
+    told = body.reward, body.next_state, body.cost, body.amounts
+    definition = thread.campaign.definition
+    return await thread.submit(tell_reward(definition, _episode(request), body.step, *told))
 
 
 @route(
@@ -115,6 +116,8 @@ async def create_campaign(request: Request, body: CreateCampaign) -> StatusMessa
         question["policy"] = _pairs(body.policy)
     if isinstance(body.policies, dict):
         question["policies"] = {name: _pairs(table) for name, table in body.policies.items()}
+    if body.limits is not None:
+        question["limits"] = msgspec.structs.asdict(body.limits)
     campaign = await _campaigns(request).create(**question)
     return StatusMessage.of(await _campaigns(request).read(campaign.name, Campaign.status))
 

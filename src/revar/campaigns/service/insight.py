@@ -9,13 +9,9 @@ from revar.campaigns.service.comparison import closest
 from revar.campaigns.state import CampaignState
 from revar.campaigns.status import ranking_of
 from revar.errors import InputError
-from revar.estimators.alternatives import (
-    corrected_costs,
-    find_alternatives,
-    on_policy_variances,
-)
+from revar.estimators.alternatives import corrected_costs, find_alternatives
 from revar.model.arrays import FloatArray, IntArray
-from revar.model.question import Difference
+from revar.model.question import Difference, Question
 from revar.model.task import Task
 from revar.theory.costs import best_split_variance
 
@@ -51,9 +47,9 @@ class Insight:
     states: tuple[StateView, ...]
     states_seen: int
     pairs: tuple[PairView, ...]
-    on_policy_error: float | None  # standard error that on-policy episodes would have given
+    on_policy_error: float | None  # standard error that on-policy episodes of the same cost had
     largest_share: float  # of an action, in the target policy or the behavior of those states
-    saved: float | None  # share of the episodes that on-policy would have needed on top
+    saved: float | None  # share of what was spent that on-policy would have needed on top
     about: str = ""  # of several policies: which difference, or all values
 
 
@@ -87,7 +83,8 @@ def insight_of(state: CampaignState) -> Insight | None:
 def _in_doubt(state: CampaignState) -> tuple[Task, float, float, str]:
     """What is least certain: as a task, its error on-policy, its error now, and in words.
 
-    On-policy, the difference of two takes episodes of each, divided in the best way.
+    On-policy, as much is spent; the difference of two takes episodes of each, divided in the best
+    way.
     """
     collection = state.collection
     task, statistics = collection.task, collection.statistics
@@ -97,8 +94,10 @@ def _in_doubt(state: CampaignState) -> tuple[Task, float, float, str]:
     ranking = ranking_of(collection)
     rival = closest(ranking)
     ends = [ranking.leader, ranking.names.index(rival)]
-    variance = best_split_variance(on_policy_variances(task, statistics)[ends])
-    on_policy = sqrt(variance / statistics.episodes)
+    alone = [Question.of_value(policy) for policy in task.policies[ends]]
+    tasks = [replace(task, policy=each.policy, question=each) for each in alone]
+    errors = np.array([find_alternatives(each, statistics).on_policy for each in tasks])
+    on_policy = sqrt(best_split_variance(errors**2))
     error = ranking.differences[rival].standard_error
     if state.definition.question == "values":
         return task, on_policy, error, "all values"

@@ -12,12 +12,14 @@ from starlette.responses import Response
 
 from revar.campaigns.commands import EPISODE_ID
 from revar.campaigns.definition import (
+    LARGEST_COST,
     LARGEST_SEED,
     LEASE,
     LONGEST_LEASE,
     MOST_ACTIONS,
     MOST_EPISODES,
     MOST_STEPS,
+    MOST_STEPS_IN_ALL,
     NAME,
     StrategyRecord,
 )
@@ -32,10 +34,14 @@ Name = Annotated[str, Meta(pattern=f"^{NAME.pattern}$", description="A campaign'
 EpisodeId = Annotated[str, Meta(pattern=f"^{EPISODE_ID.pattern}$")]
 Probability = Annotated[float, Meta(ge=0, le=1)]
 Probabilities = Annotated[list[Probability], Meta(min_length=1, max_length=MOST_ACTIONS)]
+ActionNumber = Annotated[int, Meta(ge=0, lt=MOST_ACTIONS)]
+# Not a tuple: msgspec 0.22 crashes on one of fixed length beside another type in a list.
+StateAndAction = Annotated[list[Any], Meta(min_length=2, max_length=2)]
+Number = Annotated[float, Meta(ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
 StepNumber = Annotated[int, Meta(ge=0, lt=MOST_STEPS, description="From 0.")]
 
 NOT_FOUND = ("unknown-campaign", "unknown-episode")
-INVALID = ("invalid", "unknown-state")
+INVALID = ("invalid", "unknown-state", "forbidden-action")
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -49,15 +55,33 @@ class PolicyRowMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 PolicyTable = Annotated[list[PolicyRowMessage], Meta(min_length=1)]
 
 
+class LimitsMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What collection may not do. `forbidden` has actions, or pairs [state, action].
+
+    `min_return` is a number, or a share of the target policy's value such as "95%"; `max_sums` says
+    by name how much an episode may sum to in expectation, of amounts that every reward tells.
+    """
+
+    forbidden: list[ActionNumber | StateAndAction] = []
+    max_ratio: Annotated[float, Meta(ge=1)] | None = None
+    min_return: float | str | None = None
+    max_sums: dict[str, float] = {}
+    confidence: Annotated[float, Meta(gt=0, lt=1)] = 0.95
+
+
 class CreateCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A new campaign. Without `policy`, every act sends the target policy's probabilities.
 
     `policies` are several to compare: tables by name, or names alone; `question` is what is asked.
+    The budget is one of `episodes`, `steps`, and `budget`, which is of what rewards say steps cost.
     """
 
     name: Name
     horizon: Annotated[int, Meta(ge=1, le=MOST_STEPS)]
-    episodes: Annotated[int, Meta(ge=1, le=MOST_EPISODES)]
+    episodes: Annotated[int, Meta(ge=1, le=MOST_EPISODES)] | None = None
+    steps: Annotated[int, Meta(ge=1, le=MOST_STEPS_IN_ALL)] | None = None
+    budget: Annotated[float, Meta(gt=0, le=LARGEST_COST)] | None = None
+    limits: LimitsMessage | None = None
     discount: Annotated[float, Meta(ge=0, le=1)] = 1.0
     actions: Annotated[int, Meta(ge=1, le=MOST_ACTIONS)] | None = None
     policy: PolicyTable | None = None
@@ -86,11 +110,16 @@ class ActMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RewardMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Report what the action of a step led to; `next_state` is null where the episode ended."""
+    """Report what the action of a step led to; `next_state` is null where the episode ended.
+
+    `cost` is needed where the budget is of cost, `amounts` where sums are limited, by their names.
+    """
 
     step: StepNumber
-    reward: Annotated[float, Meta(ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
+    reward: Number
     next_state: Any
+    cost: Annotated[float, Meta(ge=0, le=LARGEST_REWARD)] | None = None
+    amounts: dict[str, Number] | None = None
 
 
 class EmptyMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

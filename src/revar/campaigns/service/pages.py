@@ -23,12 +23,14 @@ from revar.campaigns.status import Status, status_of
 from revar.campaigns.storage.interface import StorageError
 from revar.campaigns.text import FILTERS
 from revar.errors import InputError
+from revar.model.budget import UNITS
 from revar.model.question import KINDS
 from revar.strategies.strategy import strategies
 
 LISTED = 100  # campaigns on the first page, the latest first
 MOST_LEASES = 20  # shown
 MOST_ACTIONS_SHOWN = 6
+MOST_FORBIDDEN = 12  # pairs shown
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,7 @@ async def campaign(request: Request) -> Response:
         status=view.status,
         most_leases=MOST_LEASES,
         most_actions=MOST_ACTIONS_SHOWN,
+        most_forbidden=MOST_FORBIDDEN,
         address=str(request.base_url).rstrip("/"),
     )
 
@@ -146,7 +149,7 @@ def _axis(request: Request) -> Axis:
 async def new(request: Request) -> Response:
     """The form that creates a campaign; its script sends it to the API."""
     ids = [name for name in strategies.ids() if not strategies.find(name)().needs_model]
-    return _page(request, "new.html", strategies=ids, lease=LEASE, questions=KINDS)
+    return _page(request, "new.html", strategies=ids, lease=LEASE, questions=KINDS, units=UNITS)
 
 
 async def login(request: Request) -> Response:

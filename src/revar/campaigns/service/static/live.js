@@ -49,6 +49,17 @@ if (main.hasAttribute("data-live")) {
   document.addEventListener("visibilitychange", refresh);
 }
 
+function limitsOf(field) {
+  const limits = {};
+  const least = field("min_return");
+  if (least) limits.min_return = Number.isNaN(Number(least)) ? least : Number(least);
+  if (field("max_ratio")) limits.max_ratio = Number(field("max_ratio"));
+  for (const name of ["forbidden", "max_sums"]) {
+    if (field(name)) limits[name] = JSON.parse(field(name));
+  }
+  return limits;
+}
+
 const form = document.getElementById("create");
 if (form) {
   const error = document.getElementById("error");
@@ -58,12 +69,19 @@ if (form) {
     const field = (name) => form.elements[name].value.trim();
     const asked = {
       name: field("name"),
-      episodes: Number(field("episodes")),
       horizon: Number(field("horizon")),
       discount: Number(field("discount")),
       lease: Number(field("lease")),
       strategy: field("strategy"),
     };
+    asked[field("unit") === "cost" ? "budget" : field("unit")] = Number(field("amount"));
+    try {
+      const limits = limitsOf(field);
+      if (Object.keys(limits).length) asked.limits = limits;
+    } catch (problem) {
+      error.textContent = `The limits are not JSON: ${problem.message}`;
+      return;
+    }
     if (field("seed")) asked.seed = Number(field("seed"));
     if (field("source") === "sent") {
       asked.actions = Number(field("actions"));
