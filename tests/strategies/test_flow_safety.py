@@ -20,7 +20,7 @@ GRID = find_problem("gridworld")
 
 
 def costly_river() -> tuple[TabularMDP, FloatArray]:
-    """RiverSwim with a good left bank, where the target policy mostly is: exploring costs return."""
+    """RiverSwim with a good left bank, where the target policy stays: exploring is expensive."""
     river = find_problem("riverswim").mdp
     mean, std = np.zeros((6, 2)), np.zeros((6, 2))
     mean[0, 0], mean[5, 1] = 0.5, 1.0
