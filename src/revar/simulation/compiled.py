@@ -10,15 +10,8 @@ from numba import boolean, float64, int64, types
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.model.arrays import Layers, Outcomes, RunStatistics
 from revar.model.structure import reachable_layers
-from revar.model.trajectory import ENDED, Dataset
-from revar.simulation.loop import (
-    Log,
-    Revisions,
-    RunResults,
-    loop_around,
-    play_episodes,
-    play_run,
-)
+from revar.simulation.loop import Revisions, RunResults, loop_around, play_episodes, play_run
+from revar.simulation.recording import Log, dataset_of, empty_log
 from revar.simulation.result import Job
 from revar.simulation.world import World
 from revar.strategies.compiled_rule import (
@@ -81,7 +74,7 @@ EPISODES_SIGNATURE = int64(
     *(int64, int64, float64, _FLOATS, _WORLD, _TASK, _STATISTICS, _PLAN, _PARAMETERS),
     *(_RULE, _RULE, _REVISIONS, int64, int64, boolean, _PATH, _LOG, _GENERATOR),
 )
-RUN_SIGNATURE = boolean(
+RUN_SIGNATURE = cast(Any, types).Tuple((boolean, _LOG))(
     *(_WORLD, _TASK, _tuple_type(Layers, _INTS, _INTS), _OUTCOMES, _PLAN, _PARAMETERS),
     *(types.FunctionType(EPISODES_SIGNATURE), _RULE, _RULE, _REVISIONS),
     *(boolean, boolean, int64, int64, boolean, _FLOATS, _RESULTS, _LOG, _GENERATOR, _INTS),
@@ -118,8 +111,7 @@ def make_compiled_player(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
     logging = job.keep_episodes or not in_loop
 
     def play(run: int) -> bool:
-        log = _empty_log(job.most_episodes, job.most_steps) if logging else _empty_log(0, 0)
-        ended = play_run(
+        ended, log = play_run(
             world,
             arrays,
             layers,
@@ -144,12 +136,12 @@ def make_compiled_player(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
                 job.finished[run],
                 job.spent[run],
             ),
-            log,
+            empty_log(kept=logging),
             job.stream(run),
             job.stop,
         )
         if logging and ended:
-            dataset = _dataset(log, mdp.states, int(job.finished[run, 0]))
+            dataset = dataset_of(log, mdp.states, int(job.finished[run, 0]))
             if not in_loop:
                 for i, count in enumerate(job.episodes_at_checkpoints(dataset)):
                     if job.stop[0] != 0:
@@ -176,26 +168,3 @@ def _compile_for(function: Any, signature: Any) -> Any:
     if signature.args not in dispatcher.overloads:
         dispatcher.compile(signature)
     return dispatcher.overloads[signature.args]
-
-
-def _empty_log(episodes: int, steps: int) -> Log:
-    return Log(
-        np.zeros(episodes + 1, dtype=np.int64),
-        np.zeros(steps, dtype=np.int64),
-        np.zeros(steps, dtype=np.int64),
-        np.zeros(steps),
-        np.zeros(steps, dtype=np.int64),
-        np.zeros(steps),
-    )
-
-
-def _dataset(log: Log, states: int, episodes: int) -> Dataset:
-    steps = int(log.start[episodes])
-    return Dataset(
-        log.start[: episodes + 1],
-        log.states[:steps],
-        log.actions[:steps],
-        log.rewards[:steps],
-        np.where(log.successors[:steps] == states, ENDED, log.successors[:steps]),
-        log.propensities[:steps],
-    )
