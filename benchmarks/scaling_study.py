@@ -25,10 +25,11 @@ from benchmarks.workers import PAUSE, STEPS, seconds_per_step
 from revar.collection import Collection
 from revar.collection.batches import Batch, Dispatcher, add_batch
 from revar.environments.opening import action_count, horizon_of, open_environment
-from revar.evaluation.players import Interrupt
+from revar.evaluation.interrupts import Interrupt
 from revar.evaluation.target_policies import target_policy_of
 from revar.evaluation.workers.pool import InlinePool, PoolSettings, default_batch
 from revar.evaluation.workers.worker import WorkerSetup
+from revar.model.budget import Budget
 from revar.model.question import combinations_of
 from revar.strategies.strategy import find_strategy
 
@@ -80,7 +81,7 @@ def costs_of(problem: str) -> Costs:
 
     asked = combinations_of("values", 1)
     setup = WorkerSetup(
-        *(problem, None, policies, asked, None, strategy, horizon, 1.0, EPISODES, 0, 0)
+        *(problem, None, policies, asked, None, strategy, horizon, 1.0, Budget(EPISODES), 0, 0)
     )
     collection = collected()
     dispatcher, pool = Dispatcher(collection), InlinePool(setup, Interrupt())

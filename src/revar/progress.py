@@ -34,7 +34,7 @@ def progress_bar(description: str, unit: str = "episodes") -> Iterator[Callable[
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         bar = bars.add_task(description, total=None)
 
-        def show(done: int, total: int, what: str = "") -> None:
+        def show(done: float, total: float, what: str = "") -> None:
             bars.update(
                 bar,
                 completed=done,

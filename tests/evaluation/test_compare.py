@@ -13,6 +13,7 @@ from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.evaluation.checkpoints import checkpoint_times, quantile
 from revar.evaluation.goals import ComparisonGoal
+from revar.model.budget import Budget
 from tests.environments.custom import Corridor
 from tests.evaluation.test_trouble import Signalling
 
@@ -263,11 +264,11 @@ def test_nothing_is_decided_about_what_was_not_seen() -> None:
 
 
 def test_goals_fill_in_their_defaults() -> None:
-    goal = ComparisonGoal.of(("a", "b"), "best", None, None, 0.1, 100)
+    goal = ComparisonGoal.of(("a", "b"), "best", None, None, 0.1, Budget(100))
     assert goal.deciding
     assert goal.confidence == 0.95
-    assert not ComparisonGoal.of(("a", "b"), "best", 0.9, None, None, 100).deciding
-    assert ComparisonGoal.of(("a", "b"), "best", None, 0.99, None, 100).confidence == 0.99
+    assert not ComparisonGoal.of(("a", "b"), "best", 0.9, None, None, Budget(100)).deciding
+    assert ComparisonGoal.of(("a", "b"), "best", None, 0.99, None, Budget(100)).confidence == 0.99
 
 
 # -- figures and bad input ---------------------------------------------------------------------

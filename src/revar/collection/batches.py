@@ -13,6 +13,7 @@ from revar.collection.collection import Collection, Policy, renumber
 from revar.collection.episode import EpisodeLog
 from revar.collection.plans import PlanInForce
 from revar.collection.states import States
+from revar.model.amounts import AmountStatistics
 from revar.model.arrays import IntArray
 from revar.model.statistics import VisitStatistics
 from revar.model.trajectory import Dataset
@@ -113,6 +114,9 @@ def prepare(collection: Collection, shared: SharedPlan, request: BatchRequest) -
     visits[: len(shared.visits)] = shared.visits
     visits.ravel()[request.pairs] += request.visits
     collection.statistics = VisitStatistics.from_visits(visits)
+    # What was spent is another's to count.
+    collection.steps, collection.cost = 0, 0.0
+    collection.amounts = AmountStatistics(collection.amounts.names, collection.actions)
     collection.log = EpisodeLog(collection.amounts.names)
 
 

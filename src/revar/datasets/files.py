@@ -31,7 +31,7 @@ class Conditions(msgspec.Struct, frozen=True):
     horizon: int
     discount: float
     seed: int
-    episodes: int  # the budget
+    episodes: int  # the budget, 0 where it is not in episodes
     environments: int = 1  # played side by side
     workers: int | None = None  # that played elsewhere; None where this process played
     batch: int | None = None  # episodes that a worker was given at once, at most
@@ -41,6 +41,10 @@ class Conditions(msgspec.Struct, frozen=True):
     policy: str | None = None  # a digest of the target policies over the states of the episodes
     names: tuple[str, ...] | None = None  # of several target policies
     question: str | None = None  # that was asked of them
+    budget_unit: str = "episodes"
+    budget_amount: float | None = None  # in that unit; older files have `episodes` alone
+    cost: str | None = None  # where it is the unit: what steps cost, in a few words
+    limits: str | None = None  # on collection, in a few words
     # How many of the stored episodes were complete when the generators below were in that state.
     resumable: int = 0
     generators: tuple[str, ...] | None = None  # of the environments, as JSON; None if not known
@@ -59,6 +63,7 @@ def save_dataset(
         "action_count": msgspec.json.encode(dataset.action_count).decode(),
         "first_label": msgspec.json.encode(dataset.first_label).decode(),
         "conditions": msgspec.json.encode(conditions).decode(),
+        "amounts": msgspec.json.encode(list(dataset.amounts)).decode(),
     }
     if not target.parent.is_dir():
         raise InputError(f"{path}: there is no folder {target.parent}")
@@ -112,11 +117,16 @@ def load_collected(path: str | Path) -> tuple[Dataset, Conditions | None]:
         # Files written before these were known do not have them.
         actions = msgspec.json.decode(notes.get("action_count", "null"), type=int | None)
         first = msgspec.json.decode(notes.get("first_label", "null"), type=tuple[int, ...] | None)
+        names = msgspec.json.decode(notes.get("amounts", "[]"), type=list[str])
         dataset = Dataset(
             start=start,
             labels=labels_from_json(notes["labels"]),
             action_count=actions,
             first_label=first,
+            amounts={
+                name: np.array(content[_amount(place)], dtype=np.float64)
+                for place, name in enumerate(names)
+            },
             **arrays,
         )
         conditions = msgspec.json.decode(notes["conditions"], type=Conditions | None)
@@ -133,8 +143,18 @@ def _is_parquet(path: Path) -> bool:
     return path.suffix == ".parquet"
 
 
+def _columns(dataset: Dataset) -> dict[str, Any]:
+    """What a file has of every step; amounts by their place, as their names are anything."""
+    amounts = {_amount(place): each for place, each in enumerate(dataset.amounts.values())}
+    return {**{name: getattr(dataset, name) for name in STEPS}, **amounts}
+
+
+def _amount(place: int) -> str:
+    return f"amount_{place}"
+
+
 def _write_npz(dataset: Dataset, notes: dict[str, str], path: Path) -> None:
-    steps: dict[str, Any] = {name: getattr(dataset, name) for name in STEPS}
+    steps = _columns(dataset)
     with path.open("wb") as file:
         np.savez_compressed(file, start=dataset.start, **steps, **notes)  # type: ignore[arg-type]
 
@@ -152,8 +172,7 @@ def _write_parquet(dataset: Dataset, notes: dict[str, str], path: Path) -> None:
     arrow = require_extra("pyarrow", "parquet")
     parquet = require_extra("pyarrow.parquet", "parquet")
     episode = np.repeat(np.arange(len(dataset)), np.diff(dataset.start))
-    columns = {"episode": episode, **{name: getattr(dataset, name) for name in STEPS}}
-    table = arrow.table(columns)
+    table = arrow.table({"episode": episode, **_columns(dataset)})
     parquet.write_table(table.replace_schema_metadata(notes), path)
 
 
@@ -175,7 +194,10 @@ def _read_parquet(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def merge_datasets(first: Dataset, second: Dataset) -> Dataset:
-    """The episodes of both; states are told apart by their labels, or else by their numbers."""
+    """The episodes of both; states are told apart by their labels, or else by their numbers.
+
+    Amounts are kept where both have them.
+    """
     _check_labels(first, second)
     labels = None
     states, successors = second.states, second.successors
@@ -197,6 +219,11 @@ def merge_datasets(first: Dataset, second: Dataset) -> Dataset:
         labels,
         _common(first.action_count, second.action_count, "actions"),
         _common(first.first_label, second.first_label, "as least labels"),
+        {
+            name: np.concatenate([amounts, second.amounts[name]])
+            for name, amounts in first.amounts.items()
+            if name in second.amounts
+        },
     )
 
 

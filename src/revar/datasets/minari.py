@@ -10,8 +10,10 @@ from revar.environments.observations import Bins, StateEncoding, make_encoding
 from revar.environments.opening import open_environment
 from revar.errors import InputError, require_extra
 from revar.model.trajectory import ENDED, Dataset, Trajectory
+from revar.model.validation import as_floats
 
 PROPENSITY = "propensity"
+AMOUNT = "amount_"  # before the name of what steps cost, or added to a limited sum
 
 
 def to_minari(
@@ -20,8 +22,8 @@ def to_minari(
     """Write the episodes as a local Minari dataset, e.g. "lake/flow-v0"; returns it.
 
     `env`, an environment or its name, gives the spaces; `about` goes to Minari (author,
-    description, ...). Propensities stand in the infos. What was observed after the end is
-    not known: the last observation is repeated.
+    description, ...). Propensities and amounts stand in the infos. What was observed after the
+    end is not known: the last observation is repeated.
     """
     minari = require_extra("minari", "minari")
     buffers = require_extra("minari.data_collector.episode_buffer", "minari")
@@ -62,7 +64,13 @@ def _write(
                 rewards=trajectory.rewards,
                 terminations=terminated,
                 truncations=truncated,
-                infos={PROPENSITY: np.append(np.nan, trajectory.propensities)},
+                infos={
+                    PROPENSITY: np.append(np.nan, trajectory.propensities),
+                    **{
+                        AMOUNT + name: np.append(np.nan, amounts)
+                        for name, amounts in trajectory.amounts.items()
+                    },
+                },
             )
         )
     about.setdefault("description", "collected by revar")
@@ -103,16 +111,21 @@ def from_minari(source: Any, *, bins: Bins | None = None) -> Dataset:
         # In the order they appear in; the observation after the end is no state.
         ended = bool(episode.terminations[-1])
         met = [numbers.setdefault(key, len(numbers)) for key in keys[: steps + (not ended)]]
-        chances = (episode.infos or {}).get(PROPENSITY)
-        trajectories.append(
-            Trajectory.of(
-                met[:steps],
-                np.asarray(episode.actions) - first,
-                episode.rewards,
-                last_successor=ENDED if ended else met[-1],
-                propensities=None if chances is None else np.asarray(chances)[1:],
-            )
+        infos = episode.infos or {}
+        chances = infos.get(PROPENSITY)
+        trajectory = Trajectory.of(
+            met[:steps],
+            np.asarray(episode.actions) - first,
+            episode.rewards,
+            last_successor=ENDED if ended else met[-1],
+            propensities=None if chances is None else np.asarray(chances)[1:],
         )
+        amounts = {
+            name.removeprefix(AMOUNT): as_floats(values, name)[1:]
+            for name, values in infos.items()
+            if name.startswith(AMOUNT)
+        }
+        trajectories.append(replace(trajectory, amounts=amounts))
     return replace(
         Dataset.of(trajectories, tuple(numbers)),
         action_count=int(stored.action_space.n),

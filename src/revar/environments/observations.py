@@ -101,7 +101,7 @@ class StateEncoding:
     """How the observations of one space become states and back.
 
     `shape` holds how many values each part has and `first` the least of each, so that a table
-    [*shape, A] can be looked up by `place(key)`.
+    [*shape, A] can be looked up by `place(key)`; `key_at` is its inverse.
     """
 
     key: Callable[[Any], Hashable]
@@ -109,6 +109,8 @@ class StateEncoding:
     shape: tuple[int, ...]
     first: tuple[int, ...]
     space: str  # what messages call it
+    single: bool = False  # a key is a number, not a tuple
+    parts: tuple["StateEncoding", ...] = ()  # whose keys make up the key, where there are any
 
     def place(self, key: Any) -> tuple[int, ...]:
         """The state's index in a table of this shape; a state of another space is refused."""
@@ -118,6 +120,18 @@ class StateEncoding:
         ):
             raise InputError(f"state {key!r} is none of {self.space}")
         return found
+
+    def key_at(self, place: tuple[int, ...]) -> Any:
+        """The state at an index of a table of this shape."""
+        if not self.parts:
+            key = tuple(index + least for index, least in zip(place, self.first, strict=True))
+            return key[0] if self.single else key
+        keys = []
+        for part in self.parts:
+            size = len(part.shape)
+            keys.append(part.key_at(place[:size]))
+            place = place[size:]
+        return tuple(keys)
 
 
 def place_of(key: Any, first: tuple[int, ...] | None = None) -> tuple[int, ...] | None:
@@ -162,6 +176,7 @@ def make_encoding(space: Any, bins: Bins | None = None) -> StateEncoding:
             ),
             *_merge_shapes(parts),
             str(space),
+            parts=tuple(parts),
         )
     if isinstance(space, spaces.Dict):
         named = {name: _part_of(part, space, spaces) for name, part in space.spaces.items()}
@@ -173,6 +188,7 @@ def make_encoding(space: Any, bins: Bins | None = None) -> StateEncoding:
             },
             *_merge_shapes(list(named.values())),
             str(space),
+            parts=tuple(named.values()),
         )
     if isinstance(space, spaces.Box):
         raise InputError(
@@ -206,7 +222,7 @@ def _of_number(space: Any) -> StateEncoding:
             raise _outside(seen, space)
         return number
 
-    return StateEncoding(key, _itself, (end - first,), (first,), str(space))
+    return StateEncoding(key, _itself, (end - first,), (first,), str(space), single=True)
 
 
 def _of_array(space: Any, spaces: Any) -> StateEncoding:

@@ -76,11 +76,17 @@ def built_in_policy(env: Any, options: dict[str, Any] | None) -> Any:
     return problem.policy
 
 
-def built_in_discount(env: Any, options: dict[str, Any] | None) -> float:
-    """The discount of a built-in problem or a model; 1 for an environment, which has none."""
+def built_in_model(env: Any, options: dict[str, Any] | None) -> TabularMDP | None:
+    """The model of a built-in problem, or the one that is given; None for an environment."""
     problem = _built_in(env, options)
     model = problem.mdp if isinstance(problem, Problem) else problem
-    return model.discount if isinstance(model, TabularMDP) else 1.0
+    return model if isinstance(model, TabularMDP) else None
+
+
+def built_in_discount(env: Any, options: dict[str, Any] | None) -> float:
+    """The discount of a built-in problem or a model; 1 for an environment, which has none."""
+    model = built_in_model(env, options)
+    return 1.0 if model is None else model.discount
 
 
 def _built_in(env: Any, options: dict[str, Any] | None) -> Any:

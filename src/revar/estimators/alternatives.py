@@ -10,6 +10,7 @@ from revar.compilation import compiled
 from revar.errors import InputError
 from revar.estimators.certainty_equivalence import pair_errors
 from revar.model.arrays import FloatArray, RunStatistics
+from revar.model.budget import Budget
 from revar.model.mdp import TabularMDP
 from revar.model.moments import reward_noise
 from revar.model.question import Question
@@ -69,33 +70,78 @@ def _variance_within_outcomes(statistics: RunStatistics) -> FloatArray:
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Standard errors at the same number of episodes."""
+    """What episodes of the target policy would have given for what was spent.
 
-    on_policy: float  # certainty equivalence from episodes of the target policy
-    monte_carlo: float  # the mean return of episodes of the target policy
+    Amounts are in the unit of the task's budget, and those of earlier data are among them.
+    """
+
+    on_policy_variance: float  # K*MSE of certainty equivalence from them
+    return_variance: float  # K*MSE of their mean return
+    spent: float
+    episode_cost: float  # of an episode of the target policy
+    steps: int
+    episode_steps: float  # of an episode of the target policy
+
+    @property
+    def on_policy(self) -> float:
+        """The standard error of certainty equivalence from such episodes."""
+        return self._error(self.on_policy_variance)
+
+    @property
+    def monte_carlo(self) -> float:
+        """The standard error of their mean return."""
+        return self._error(self.return_variance)
+
+    def on_policy_need(self, standard_error: float) -> float:
+        """What certainty equivalence from such episodes has to spend for that error."""
+        return self.on_policy_variance * self.episode_cost / standard_error**2
+
+    def monte_carlo_need(self, standard_error: float) -> float:
+        """What the mean return has to spend for that error."""
+        return self.return_variance * self.episode_cost / standard_error**2
+
+    def on_policy_steps(self, standard_error: float) -> float:
+        """The steps that certainty equivalence from such episodes takes for that error."""
+        return self.on_policy_variance * self.episode_steps / standard_error**2
+
+    def _error(self, variance: float) -> float:
+        if self.episode_cost == 0.0:
+            return 0.0  # any number of them could be had
+        return sqrt(variance / (self.spent / self.episode_cost))
 
 
 def find_alternatives(task: Task, statistics: VisitStatistics) -> Alternatives:
     """From estimated costs, with visits as on-policy collection would make them."""
-    episodes = int(statistics.episodes)
     observed = statistics.run_statistics(task.states)
     model = fit_model(task, observed)
     visits = occupancy(model, task.policy).sum(axis=0)
     variance = variance_of_visits(corrected_costs(task, observed), visits)
     variance += first_state_variance(model, task)
+    each = (task.budget or Budget(1)).episode_cost
     return Alternatives(
-        sqrt(variance / episodes),
-        sqrt(return_variance(model, task.policy) / episodes),
+        variance,
+        return_variance(model, task.policy),
+        spent=each * int(statistics.episodes) + float(np.sum(task.visit_cost * observed.visits)),
+        episode_cost=each + float(np.sum(task.visit_cost * visits)),
+        steps=int(observed.visits.sum()),
+        episode_steps=float(visits.sum()),
     )
 
 
 def on_policy_variances(task: Task, statistics: VisitStatistics) -> FloatArray:
     """K times the variance of each policy's value from K episodes of that policy alone, [J]."""
-    alone = [
-        replace(task, policy=policy, question=Question.of_value(policy)) for policy in task.policies
-    ]
-    errors = [find_alternatives(each, statistics).on_policy for each in alone]
+    errors = [each.on_policy for each in each_alone(replace(task, budget=None), statistics)]
     return np.asarray(np.array(errors) ** 2 * statistics.episodes)
+
+
+def each_alone(task: Task, statistics: VisitStatistics) -> list[Alternatives]:
+    """The alternatives of every policy, were it the only one."""
+    return [
+        find_alternatives(
+            replace(task, policy=policy, question=Question.of_value(policy)), statistics
+        )
+        for policy in task.policies
+    ]
 
 
 def corrected_costs(task: Task, observed: RunStatistics) -> FloatArray:

@@ -14,14 +14,30 @@ from math import sqrt
 import numpy as np
 
 from revar.estimators.estimator import normal_quantile, together
+from revar.model.budget import Budget
 
 FIRST_CHECKPOINT = 100
 GROWTH = 2.0
 # Where the best policy is to be known as soon as possible. More looks make the quantile larger,
 # fewer mean episodes that are played after the decision could have been made.
 DECIDING_GROWTH = 1.5
+LEAST_SHARE = 1 / 64  # of a budget that is not in episodes, at the first checkpoint
 NODES = 64  # of Gauss-Legendre quadrature between the boundaries
 HALVINGS = 40
+
+
+def budget_times(budget: Budget, growth: float = GROWTH) -> list[float]:
+    """What is spent at checkpoints, in the budget's unit, up to and with all of it.
+
+    Where that is not a number of episodes they are spaced from the end, because nobody knows what
+    an episode will cost; those that come before FIRST_CHECKPOINT episodes are passed over.
+    """
+    if budget.by_episode:
+        return list(checkpoint_times(int(budget.amount), growth))
+    times = [float(budget.amount)]
+    while times[0] > LEAST_SHARE * budget.amount:
+        times.insert(0, times[0] / growth)
+    return times
 
 
 def checkpoint_times(episodes: int, growth: float = GROWTH) -> list[int]:
@@ -34,13 +50,13 @@ def checkpoint_times(episodes: int, growth: float = GROWTH) -> list[int]:
     return [*times, episodes]
 
 
-def quantile(confidence: float, times: Sequence[int] | None = None) -> float:
+def quantile(confidence: float, times: Sequence[float] | None = None) -> float:
     """z of the interval value +- z * standard_error that holds at all these times together."""
     return _quantile(confidence, tuple(times or ()))
 
 
 @cache
-def _quantile(confidence: float, times: tuple[int, ...]) -> float:
+def _quantile(confidence: float, times: tuple[float, ...]) -> float:
     low = normal_quantile(confidence)
     if len(times) < 2:
         return low
@@ -55,11 +71,11 @@ def _quantile(confidence: float, times: tuple[int, ...]) -> float:
     return high
 
 
-def _chance_inside(z: float, times: Sequence[int]) -> float:
+def _chance_inside(z: float, times: Sequence[float]) -> float:
     """The chance that Brownian motion lies within z sqrt(t) at all these times t."""
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     before, density = np.zeros(1), np.ones(1)
-    last = 0
+    last = 0.0
     for time in times:
         reach = z * sqrt(time)
         here = reach * nodes

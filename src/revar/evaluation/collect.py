@@ -1,34 +1,37 @@
 """Collect episodes in a real environment until a goal is reached or the budget is spent."""
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from revar.collection import Collection
 from revar.datasets.files import Conditions, dataset_of, load_collected
-from revar.environments.observations import Bins, make_encoding
+from revar.environments.observations import Bins, StateEncoding, make_encoding
 from revar.environments.opening import (
     action_count,
     built_in_discount,
+    built_in_model,
     built_in_policy,
     horizon_of,
     open_environments,
 )
 from revar.errors import InputError, require_extra
+from revar.evaluation.amounts import StepAmounts, describe
 from revar.evaluation.goals import Goal
-from revar.evaluation.players import Interrupt, Player, VectorPlayer, catch_interrupts
+from revar.evaluation.interrupts import catch_interrupts
+from revar.evaluation.limits import check_beforehand, describe_limits, encode_limits
+from revar.evaluation.players import Player, VectorPlayer
 from revar.evaluation.result import CollectedResult
 from revar.evaluation.run import Evaluation, Progress
 from revar.evaluation.target_policies import (
-    TargetPolicies,
-    TargetPolicy,
     name_policy,
     target_policy_of,
 )
-from revar.evaluation.workers.pool import PoolPlayer, PoolSettings, choose_pool
+from revar.evaluation.workers.pool import PoolPlayer, PoolSettings, choose_pool, default_batch
 from revar.evaluation.workers.worker import WorkerSetup
+from revar.model.limits import Limits, check_limits
 from revar.model.trajectory import Dataset
 from revar.model.validation import check_count
 from revar.progress import progress_bar
@@ -40,6 +43,8 @@ class CollectionSettings:
     """How episodes are collected: what `evaluate` and `compare` are told alike."""
 
     strategy: str | Strategy = "flow"
+    cost: Any = None  # of steps, where the budget is of cost
+    limits: Limits | None = None
     horizon: int | None = None
     discount: float | None = None
     seed: int | None = None
@@ -77,7 +82,6 @@ def collect(
         settings.engine,
         batch,
         settings.address,
-        budget,
         side_by_side,
         single=earlier is not None and earlier.workers == 1,
     )
@@ -86,27 +90,35 @@ def collect(
     player: Player | VectorPlayer | PoolPlayer | None = None
     try:
         discount = settings.discount
+        encoding, actions = _encoding(opened, settings.bins), action_count(opened)
+        limits = encode_limits(check_limits(settings.limits), encoding, actions)
+        amounts = StepAmounts(budget, settings.cost, limits, encoding, actions)
         collection = Collection(
             strategy,
             horizon=horizon_of(opened, settings.horizon),
             discount=built_in_discount(env, options) if discount is None else discount,
             budget=budget,
+            limits=limits,
             seed=seed,
-            actions=action_count(opened),
+            actions=actions,
             names=goal.names,
             combinations=goal.combinations,
         )
+        if pool is not None and batch is None and budget.unit != "cost":
+            pool = replace(pool, longest=default_batch(collection.affordable(), pool.workers))
         for name, policy in policies.items():
             if policy is None:
                 with name_policy(name):
                     policies = {**policies, name: built_in_policy(env, options)}
         target = target_policy_of(opened, policies, settings.bins)
         collection.first_label = target.first_label
+        check_beforehand(built_in_model(env, options), collection, target, amounts)
         with catch_interrupts() as interrupt:
             if prior is not None:
-                collection.learn_from(prior, target)
+                collection.learn_from(amounts.add_known(prior), target)
             if pool is None:
-                player = _player(opened, settings.bins, target, collection.seed, interrupt)
+                make = VectorPlayer if hasattr(opened, "num_envs") else Player
+                player = make(opened, encoding, target, amounts, collection.seed, interrupt)
             else:
                 setup = WorkerSetup(
                     env,
@@ -120,6 +132,8 @@ def collect(
                     budget,
                     collection.seed,
                     collection.prior_episodes,
+                    settings.cost,
+                    limits,
                 )
                 start = partial(pool.start, setup, interrupt)
                 player = PoolPlayer(collection, target, pool, start, interrupt)
@@ -127,16 +141,17 @@ def collect(
                 collection,
                 player,
                 target,
+                amounts,
                 _conditions(env, opened, collection, player.width, pool, goal, settings),
                 goal,
                 goal.times,
-                prior,
+                None if prior is None else amounts.add_known(prior),
                 _path_to_write(settings.save, settings.resume),
                 interrupt,
             )
             if stored is not None and earlier is not None:
                 evaluation.resume_from(stored, earlier)
-            with _show_progress(settings.progress, strategy.id) as report:
+            with _show_progress(settings.progress, strategy.id, budget.unit) as report:
                 return evaluation.run(report)
     finally:
         if isinstance(player, PoolPlayer):
@@ -155,14 +170,18 @@ def _conditions(
     settings: CollectionSettings,
 ) -> Conditions:
     """What a run that goes on from the file must be like."""
-    several = len(goal.names) > 1
+    several, budget = len(goal.names) > 1, goal.budget
     return Conditions(
         environment=env if isinstance(env, str) else type(opened.unwrapped).__name__,
         strategy=repr(collection.strategy),
         horizon=collection.horizon,
         discount=collection.discount,
         seed=collection.seed,
-        episodes=0 if collection.budget is None else int(collection.budget.amount),
+        episodes=int(budget.amount) if budget.by_episode else 0,
+        budget_unit=budget.unit,
+        budget_amount=budget.amount,
+        cost=describe(settings.cost) if budget.unit == "cost" else None,
+        limits=describe_limits(collection.limits),
         environments=width,
         workers=None if pool is None else pool.workers,
         batch=None if pool is None else pool.longest,
@@ -174,18 +193,9 @@ def _conditions(
     )
 
 
-def _player(
-    opened: Any,
-    bins: Bins | None,
-    target: TargetPolicy | TargetPolicies,
-    seed: int,
-    interrupt: Interrupt,
-) -> Player | VectorPlayer:
-    if hasattr(opened, "num_envs"):
-        observations = make_encoding(opened.single_observation_space, bins)
-        return VectorPlayer(opened, observations, target, seed, interrupt)
-    observations = make_encoding(opened.observation_space, bins)
-    return Player(opened, observations, target, seed, interrupt)
+def _encoding(opened: Any, bins: Bins | None) -> StateEncoding:
+    space = getattr(opened, "single_observation_space", None) or opened.observation_space
+    return make_encoding(space, bins)
 
 
 def _path_to_write(save: str | Path | None, resume: str | Path | None) -> Path | None:
@@ -208,8 +218,8 @@ def _path_to_write(save: str | Path | None, resume: str | Path | None) -> Path |
 
 
 def _show_progress(
-    progress: bool | Progress, label: str
+    progress: bool | Progress, label: str, unit: str
 ) -> AbstractContextManager[Progress | None]:
     if progress is True:
-        return progress_bar(label)
+        return progress_bar(label, unit)
     return nullcontext(progress if callable(progress) else None)

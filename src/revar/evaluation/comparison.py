@@ -3,14 +3,25 @@
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isfinite
-from typing import Any
+from statistics import mean
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from revar.errors import InputError
-from revar.estimators.alternatives import on_policy_variances
+from revar.estimators.alternatives import Alternatives, each_alone, on_policy_variances
 from revar.estimators.estimator import Estimate, JointEstimate
 from revar.estimators.ranking import Ranking, Verdict
 from revar.evaluation.result import CollectedResult
 from revar.theory.costs import best_split_variance
+
+
+class JointCheckpoint(NamedTuple):
+    """Estimates of all policies after so many episodes."""
+
+    episodes: int
+    estimate: JointEstimate
+    spent: float  # in the budget's unit
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -20,7 +31,7 @@ class ComparisonResult(CollectedResult):
     ranking: Ranking
     question: str
     indifference: float | None = None
-    checkpoints: tuple[tuple[int, JointEstimate], ...]  # episodes, and what they gave
+    checkpoints: tuple[JointCheckpoint, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,16 +79,41 @@ class ComparisonResult(CollectedResult):
             self._number(first), self._number(second), self.ranking.quantile
         )
 
-    @cached_property
+    @property
+    def target_value(self) -> float:
+        """The mean of the values."""
+        return mean(each.value for each in self.values.values())
+
+    @property
     def on_policy_episodes(self) -> dict[str, float]:
         """Episodes of an A/B test that tells the best from each other policy equally well.
 
         Episodes of the two policies, split in the best way, each estimated from its own.
         """
+        return self._needed(on_policy_variances(self.task, self.statistics))
+
+    @property
+    def on_policy_steps(self) -> dict[str, float]:
+        """The same in steps, of which the split is the best."""
+        return self._needed([each.on_policy_steps(1.0) for each in self._each_alone])
+
+    @property
+    def on_policy_spending(self) -> dict[str, float]:
+        """The same in the unit of the budget."""
+        if self.budget.by_episode:
+            return self.on_policy_episodes
+        return self._needed([each.on_policy_need(1.0) for each in self._each_alone])
+
+    @cached_property
+    def _each_alone(self) -> list[Alternatives]:
+        return each_alone(self.task, self.statistics)
+
+    def _needed(self, variances: Any) -> dict[str, float]:
+        """What the split takes, where `variances` [J] come from a unit of each policy alone."""
         needed = {}
-        variances = on_policy_variances(self.task, self.statistics)
         for name, difference in self.differences.items():
-            variance = best_split_variance(variances[[self.ranking.leader, self._number(name)]])
+            ends = [self.ranking.leader, self._number(name)]
+            variance = best_split_variance(np.asarray(variances)[ends])
             error = difference.standard_error
             needed[name] = variance / error**2 if 0.0 < error < inf else inf
         return needed
@@ -88,12 +124,28 @@ class ComparisonResult(CollectedResult):
 
     def table(self) -> str:
         """The policies, the best first, and below them how they were judged."""
-        needed = {
-            name: f"{episodes:,.0f}" if isfinite(episodes) else ""
-            for name, episodes in self.on_policy_episodes.items()
+        needs = {f"on-policy {self.budget.unit}": self.on_policy_spending}
+        needs["on-policy steps"] = self.on_policy_steps
+        columns = {
+            title: {
+                name: f"{amount:,.6g}" if "cost" in title else f"{amount:,.0f}"
+                for name, amount in needed.items()
+                if isfinite(amount)
+            }
+            for title, needed in needs.items()
         }
-        table = self.ranking.table({"on-policy episodes": needed})
-        return "\n".join([table, "", str(self), f"strategy {self.strategy}, {self._why()}"])
+        taken = f"{self.steps:,} steps"
+        if self.budget.unit == "cost":
+            taken += f", {self.budget.text(self.spent)}"
+        if not self.budget.by_episode:
+            taken += f" of {self.budget.amount:,.6g}"
+        return "\n".join(
+            [
+                *(self.ranking.table(columns), "", str(self)),
+                f"strategy {self.strategy}, {self._why()}; {taken}",
+                *(f"{name} {text}".strip() for name, text in self._rows_of_limits()),
+            ]
+        )
 
     def plot(self, path: Any = None) -> Any:
         """A forest plot as a matplotlib figure; saved where a path is given."""

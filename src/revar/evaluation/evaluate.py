@@ -10,8 +10,9 @@ from revar.evaluation.goals import ComparisonGoal, ValueGoal
 from revar.evaluation.result import EvaluationResult
 from revar.evaluation.run import Progress
 from revar.evaluation.target_policies import check_policies
+from revar.model.budget import check_budget
+from revar.model.limits import Limits
 from revar.model.trajectory import Dataset
-from revar.model.validation import check_episodes
 from revar.strategies.strategy import Strategy
 
 
@@ -20,7 +21,11 @@ def evaluate(
     policy: Any,
     *,
     strategy: str | Strategy = "flow",
-    episodes: int,
+    episodes: int | None = None,
+    steps: int | None = None,
+    budget: float | None = None,
+    cost: Any = None,
+    limits: Limits | None = None,
     horizon: int | None = None,
     discount: float | None = None,
     seed: int | None = None,
@@ -38,7 +43,7 @@ def evaluate(
     save: str | Path | None = None,
     resume: str | Path | None = None,
 ) -> EvaluationResult:
-    """Collect at most `episodes` episodes of `env` with `strategy`; the value of `policy`.
+    """Collect episodes of `env` with `strategy`, within a budget; the value of `policy`.
 
     env: a Gymnasium environment or its id, 'module:factory', a function that makes one, a vector
         environment, a built-in problem, or a TabularMDP; `env_options` are for opening it,
@@ -46,6 +51,10 @@ def evaluate(
     policy: an array [*observations, actions], a function from an observation to probabilities,
         a model with `predict`, "uniform", or a file or 'module:function' by name; None stands
         for the policy of a built-in problem.
+    episodes, steps, budget: what may be spent, one of them. A `budget` is of what steps `cost`: an
+        array [*observations, actions], a function of observation and action, or the name under
+        which the environment's `info` reports it. An episode is begun as long as anything is left.
+    limits: what collection may not do, see `Limits`. Actions count from 0.
     horizon: steps after which an episode is cut; by default the environment's time limit.
     discount: by default that of a built-in problem or a TabularMDP, and 1 for environments.
     half_width: stop when the interval is that narrow.
@@ -60,12 +69,13 @@ def evaluate(
     Ctrl-C returns what there is, with `complete` False. An error raises EvaluationError, whose
     `result` holds it.
     """
-    budget = check_episodes(episodes)
     result = collect(
         env,
         {"": policy},
-        ValueGoal(confidence, half_width, budget),
+        ValueGoal(confidence, half_width, check_budget(episodes, steps, budget, cost)),
         CollectionSettings(
+            cost=cost,
+            limits=limits,
             strategy=strategy,
             horizon=horizon,
             discount=discount,
@@ -90,6 +100,7 @@ class Collecting(TypedDict, total=False):
     """What `compare` takes besides, as `evaluate` does."""
 
     strategy: str | Strategy
+    limits: Limits | None
     horizon: int | None
     discount: float | None
     seed: int | None
@@ -110,14 +121,17 @@ def compare(
     env: Any,
     policies: Any,
     *,
-    episodes: int,
+    episodes: int | None = None,
+    steps: int | None = None,
+    budget: float | None = None,
+    cost: Any = None,
     question: str = "best",
     decide: float | None = None,
     indifference: float | None = None,
     confidence: float | None = None,
     **collecting: Unpack[Collecting],
 ) -> ComparisonResult:
-    """Collect at most `episodes` episodes of `env` that answer which of `policies` is the best.
+    """Collect episodes of `env`, within a budget, that answer which of `policies` is the best.
 
     policies: a mapping from names to policies, each given as in `evaluate`.
     question: what the episodes are to answer: "best", "values" (all of them, equally well), or
@@ -128,14 +142,14 @@ def compare(
         the best by more.
     confidence: of the intervals; by default 0.95, or that of `decide`.
 
-    Everything else is as in `evaluate`: strategy, horizon, discount, seed, progress, bins,
-    environments, env_options, workers, engine, batch, address, prior, save, resume. So are Ctrl-C
-    and errors.
+    Everything else is as in `evaluate`: the budget, limits, strategy, horizon, discount, seed,
+    progress, bins, environments, env_options, workers, engine, batch, address, prior, save, resume.
+    So are Ctrl-C and errors.
     """
     for name in collecting.keys() - Collecting.__annotations__.keys():
         raise TypeError(f"compare() got an unexpected keyword argument {name!r}")
     chosen = check_policies(policies)
-    budget = check_episodes(episodes)
-    goal = ComparisonGoal.of(tuple(chosen), question, confidence, decide, indifference, budget)
-    result = collect(env, chosen, goal, CollectionSettings(**collecting))
+    given = check_budget(episodes, steps, budget, cost)
+    goal = ComparisonGoal.of(tuple(chosen), question, confidence, decide, indifference, given)
+    result = collect(env, chosen, goal, CollectionSettings(cost=cost, **collecting))
     return cast(ComparisonResult, result)

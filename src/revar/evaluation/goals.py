@@ -7,14 +7,12 @@ from typing import Any, ClassVar, Protocol
 from revar.errors import InputError
 from revar.estimators.estimator import JointEstimate
 from revar.estimators.ranking import MOST_UNVISITED, Ranking, shows_nothing
-from revar.evaluation.checkpoints import DECIDING_GROWTH, checkpoint_times, quantile
-from revar.evaluation.comparison import ComparisonResult
+from revar.evaluation.checkpoints import DECIDING_GROWTH, budget_times, quantile
+from revar.evaluation.comparison import ComparisonResult, JointCheckpoint
 from revar.evaluation.result import Checkpoint, CollectedResult, EvaluationResult
+from revar.model.budget import Budget
 from revar.model.question import Combinations, combinations_of
 from revar.model.validation import check_confidence, check_half_width
-
-# Estimates of all policies after so many episodes.
-JointCheckpoint = tuple[int, JointEstimate]
 
 
 class Goal(Protocol):
@@ -37,16 +35,16 @@ class Goal(Protocol):
         """Of intervals."""
 
     @property
-    def budget(self) -> int:
-        """The most episodes that it may take."""
+    def budget(self) -> Budget:
+        """The most that it may take."""
 
     @property
     def stopped_as(self) -> str:
         """What a result that stops here is called."""
 
     @property
-    def times(self) -> list[int]:
-        """The numbers of episodes after which it is looked whether that is enough."""
+    def times(self) -> list[float]:
+        """What is spent when it is looked whether that is enough."""
 
     def is_reached(self, estimate: JointEstimate) -> bool:
         """Whether this is enough."""
@@ -61,7 +59,7 @@ class ValueGoal:
 
     confidence: float
     half_width: float | None
-    budget: int
+    budget: Budget
     names: ClassVar[tuple[str, ...]] = ("",)
     question: ClassVar[str] = "values"
     stopped_as: ClassVar[str] = "half-width"
@@ -83,9 +81,9 @@ class ValueGoal:
         return quantile(self.confidence, times)
 
     @property
-    def times(self) -> list[int]:
+    def times(self) -> list[float]:
         """Checkpoints that grow by a factor of 2."""
-        return checkpoint_times(self.budget)
+        return budget_times(self.budget)
 
     def is_reached(self, estimate: JointEstimate) -> bool:
         """Whether the interval is narrow, and rests on data."""
@@ -97,12 +95,15 @@ class ValueGoal:
 
     def result(self, points: list[JointCheckpoint], **collected: Any) -> EvaluationResult:
         """The value and its interval."""
-        checkpoints = tuple(Checkpoint(episodes, each.value_of(0)) for episodes, each in points)
+        checkpoints = tuple(
+            Checkpoint(each.episodes, each.estimate.value_of(0), each.spent) for each in points
+        )
         return EvaluationResult(
             estimate=checkpoints[-1].estimate,
             quantile=self.quantile,
             checkpoints=checkpoints,
             half_width_wanted=self.half_width,
+            budget=self.budget,
             **collected,
         )
 
@@ -116,7 +117,7 @@ class ComparisonGoal:
     confidence: float
     deciding: bool
     indifference: float | None
-    budget: int
+    budget: Budget
     stopped_as: ClassVar[str] = "decided"
 
     @classmethod
@@ -127,7 +128,7 @@ class ComparisonGoal:
         confidence: float | None,
         decide: float | None,
         indifference: float | None,
-        budget: int,
+        budget: Budget,
     ) -> "ComparisonGoal":
         """The goal, with defaults filled in."""
         combinations_of(question, len(names))  # refuses what cannot be asked
@@ -151,9 +152,9 @@ class ComparisonGoal:
         return combinations_of(self.question, len(self.names))
 
     @property
-    def times(self) -> list[int]:
+    def times(self) -> list[float]:
         """Checkpoints that come often, because each may decide."""
-        return checkpoint_times(self.budget, DECIDING_GROWTH)
+        return budget_times(self.budget, DECIDING_GROWTH)
 
     def rank(self, estimate: JointEstimate) -> Ranking:
         """Who leads, with intervals that allow for all looks and for all differences."""
@@ -167,9 +168,10 @@ class ComparisonGoal:
     def result(self, points: list[JointCheckpoint], **collected: Any) -> ComparisonResult:
         """The ranking."""
         return ComparisonResult(
-            ranking=self.rank(points[-1][1]),
+            ranking=self.rank(points[-1].estimate),
             question=self.question,
             indifference=self.indifference,
             checkpoints=tuple(points),
+            budget=self.budget,
             **collected,
         )

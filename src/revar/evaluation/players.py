@@ -1,11 +1,6 @@
 """Who plays the episodes: one environment, or several side by side in step."""
 
 import json
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -15,74 +10,30 @@ from revar.collection.collection import Policy
 from revar.environments.observations import StateEncoding
 from revar.environments.opening import blame_environment, read_reward
 from revar.errors import InputError, require_extra
+from revar.evaluation.amounts import StepAmounts
+from revar.evaluation.interrupts import Interrupt, Stopped
 from revar.model.trajectory import Dataset
 from revar.model.validation import LARGEST_REWARD
-
-
-class Stopped(Exception):  # noqa: N818 - not an error
-    """The user wants to see what is there."""
-
-
-class Interrupt:
-    """Whether the user has asked to stop."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        self._ignoring = False
-
-    @contextmanager
-    def ignore(self) -> Iterator[None]:
-        """Ignore signals while something is being saved."""
-        self._ignoring = True
-        try:
-            yield
-        finally:
-            self._ignoring = False
-
-    def note(self, number: int, frame: FrameType | None) -> None:
-        """Note the first signal; raise at the second."""
-        del number, frame
-        if self._ignoring:
-            return
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
-
-
-@contextmanager
-def catch_interrupts() -> Iterator[Interrupt]:
-    """Note Ctrl-C instead of raising; a second one raises, in case a step does not return."""
-    interrupt = Interrupt()
-    if threading.current_thread() is not threading.main_thread():
-        yield interrupt  # signals reach the main thread only
-        return
-
-    before = signal.signal(signal.SIGINT, interrupt.note)
-    try:
-        yield interrupt
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-class EpisodeError(InputError):
-    """What went wrong in one episode of several that were under way."""
-
-    def __init__(self, message: str, episode: int) -> None:
-        super().__init__(message)
-        self.episode = episode
 
 
 class Player:
     """One environment: an episode at a time. Only the first reset is seeded."""
 
-    width = stride = 1
+    width = 1
 
     def __init__(
-        self, env: Any, observations: StateEncoding, policy: Policy, seed: int, interrupt: Interrupt
+        self,
+        env: Any,
+        observations: StateEncoding,
+        policy: Policy,
+        amounts: StepAmounts,
+        seed: int,
+        interrupt: Interrupt,
     ) -> None:
         self.env = env
         self.observations = observations
         self.policy = policy
+        self.amounts = amounts
         self.interrupt = interrupt
         self._seed: int | None = seed
         self._actions = env.action_space
@@ -101,14 +52,16 @@ class Player:
             self.interrupt,
         )
         act, observe = episode.act, episode.observe
+        measure = self.amounts.of if self.amounts.names else None
         first = int(self._actions.start)
         state = self._state(self._reset())
         while True:
             if interrupt.asked:
                 raise Stopped
+            before = state
             action, _ = act(state, policy(state))
             try:
-                observation, reward, terminated, truncated, _ = step(action + first)
+                observation, reward, terminated, truncated, info = step(action + first)
             except Exception as error:
                 raise blame_environment(error, "step") from error
             try:
@@ -117,11 +70,18 @@ class Player:
                 state = self._state(observation)  # says what is wrong
             if reward.__class__ is not float or not abs(reward) <= LARGEST_REWARD:
                 reward = read_reward(reward)
-            observe(reward, state)
+            if measure is None:
+                observe(reward, state)
+            else:
+                observe(reward, state, measure(before, action, info))
             if truncated or episode.over:
                 break
         self._check_actions()
         episode.finish()
+
+    def stride(self, collection: Collection) -> int:  # noqa: ARG002
+        """How many episodes are played at once."""
+        return 1
 
     def replay(self, collection: Collection, stored: Dataset) -> None:
         """Take a stored episode instead of playing one."""
@@ -175,12 +135,19 @@ class VectorPlayer:
     """
 
     def __init__(
-        self, env: Any, observations: StateEncoding, policy: Policy, seed: int, interrupt: Interrupt
+        self,
+        env: Any,
+        observations: StateEncoding,
+        policy: Policy,
+        amounts: StepAmounts,
+        seed: int,
+        interrupt: Interrupt,
     ) -> None:
         self.env = env
         self.width = int(env.num_envs)
         self.observations = observations
         self.policy = policy
+        self.amounts = amounts
         self.interrupt = interrupt
         self._seed: int | None = seed
         self._iterate = require_extra("gymnasium.vector.utils", "gym").iterate
@@ -225,20 +192,20 @@ class VectorPlayer:
                     action, _ = episode.act(states[i], self.policy(states[i]))
                     actions[i] = action + first
             try:
-                seen, rewards, terminated, truncated, _ = self.env.step(actions)
+                seen, rewards, terminated, truncated, infos = self.env.step(actions)
             except Exception as error:
                 raise blame_environment(error, "step") from error
             after = self._split(seen)
             for i, episode in enumerate(episodes):
                 if not done[i]:
+                    spent = self.amounts.of_one(states[i], int(actions[i]) - first, infos, i)
                     states[i] = None if terminated[i] else self.observations.key(after[i])
-                    episode.observe(read_reward(rewards[i]), states[i])
+                    episode.observe(read_reward(rewards[i]), states[i], spent)
                     done[i] = bool(truncated[i]) or episode.over
 
-    @property
-    def stride(self) -> int:
-        """How many episodes are played at once."""
-        return self.width
+    def stride(self, collection: Collection) -> int:
+        """How many episodes are played at once: those that surely fit into what is left."""
+        return max(1, min(self.width, collection.affordable()))
 
     def replay(self, collection: Collection, stored: Dataset) -> None:
         """Take so many stored episodes in step, instead of playing them."""

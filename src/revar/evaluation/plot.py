@@ -44,33 +44,34 @@ def _plot(chart: Chart, path: Any, title: str = "") -> Any:
 def chart_of(result: "EvaluationResult") -> Chart:
     """What the figure shows."""
     checkpoints = [c for c in result.checkpoints if np.isfinite(c.estimate.standard_error)]
+    unit = result.budget.unit
     lines: tuple[Line, ...] = (_value_alone(result),)
     y_range = None
     if checkpoints:
-        episodes = np.array([c.episodes for c in checkpoints], dtype=float)
+        spent = np.array([c.spent for c in checkpoints], dtype=float)
         values = np.array([c.estimate.value for c in checkpoints])
         reach = result.quantile * np.array([c.estimate.standard_error for c in checkpoints])
         label = f"{result.strategy}, {result.confidence:.0%} interval"
         instead = result.quantile * result.alternatives.on_policy
         on_policy = Line(
-            "on-policy with as many episodes",
-            episodes[-1:] * 1.12,
+            f"on-policy {'at the same cost' if unit == 'cost' else f'with as many {unit}'}",
+            spent[-1:] * 1.12,
             values[-1:],
             Style(VERMILION, marker="s"),
             "interval",
             np.array([instead]),
         )
-        lines = (Line(label, episodes, values, Style(BLUE), error=reach), on_policy)
+        lines = (Line(label, spent, values, Style(BLUE), error=reach), on_policy)
         # The first intervals are wide; what matters is where they end.
         shown = 2.0 * max(reach[len(reach) // 2 :].max(), instead)
         y_range = (values[-1] - shown, values[-1] + shown) if 0.0 < shown < np.inf else None
     panel = Panel(
         str(result),
         lines,
-        "episodes",
+        unit,
         "estimated value of the policy",
-        # With prior data alone there are 0 episodes.
-        "log" if checkpoints and checkpoints[0].episodes > 0 else "linear",
+        # With prior data alone nothing is spent.
+        "log" if checkpoints and checkpoints[0].spent > 0 else "linear",
         "linear",
         y_range=y_range,
     )
@@ -130,7 +131,7 @@ def _dots(estimates: "Sequence[Estimate]", places: Iterable[int], color: str) ->
 def _value_alone(result: "EvaluationResult") -> Line:
     """The value as a point, where there are too few episodes for an interval."""
     label = f"{result.strategy}, too few episodes for an interval"
-    return Line(label, np.array([result.episodes]), np.array([result.value]), Style(BLUE))
+    return Line(label, np.array([result.spent]), np.array([result.value]), Style(BLUE))
 
 
 def _drawing() -> Any:

@@ -1,6 +1,6 @@
 """What results rest on; EvaluationResult: a policy's value and its interval."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, isfinite, nan
 from pathlib import Path
@@ -9,6 +9,10 @@ from typing import Any
 from revar.datasets.files import Conditions, save_dataset
 from revar.estimators.alternatives import Alternatives, find_alternatives
 from revar.estimators.estimator import Estimate
+from revar.evaluation.amounts import spent_on
+from revar.evaluation.kept import KeptLimit, impossible_limit, judge_limits
+from revar.model.budget import Budget
+from revar.model.limits import Limits
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
@@ -20,6 +24,7 @@ class Checkpoint:
 
     episodes: int  # collected now; the estimate also counts those of a prior dataset
     estimate: Estimate
+    spent: float  # in the budget's unit
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -32,6 +37,8 @@ class CollectedResult:
     strategy: str
     seed: int
     stopped: str  # "budget", "half-width", "decided", "interrupted" or "error"
+    budget: Budget  # what could be spent
+    limits: Limits = field(default_factory=Limits)  # forbidden pairs are named by state
     prior_episodes: int = 0
     conditions: Conditions | None = None  # what resuming needs
 
@@ -39,6 +46,26 @@ class CollectedResult:
     def episodes(self) -> int:
         """How many were collected now; those of a prior dataset are not among them."""
         return len(self.dataset)
+
+    @property
+    def steps(self) -> int:
+        """How many steps these episodes have."""
+        return int(self.dataset.states.size)
+
+    @property
+    def spent(self) -> float:
+        """What these episodes have taken from the budget, in its unit."""
+        return spent_on(self.dataset, self.budget)
+
+    @property
+    def target_value(self) -> float:
+        """What a floor on the return is a share of: of several policies, the mean of the values."""
+        raise NotImplementedError
+
+    @cached_property
+    def kept(self) -> tuple[KeptLimit, ...]:
+        """Every limit, with what the episodes collected now came to."""
+        return judge_limits(self.limits, self.dataset, self.target_value, self.task.discount)
 
     @property
     def complete(self) -> bool:
@@ -52,9 +79,30 @@ class CollectedResult:
     def _source(self) -> str:
         """How many episodes there are."""
         text = f"from {self.episodes:,} episode{'' if self.episodes == 1 else 's'}"
+        if not self.budget.by_episode:
+            text += f" ({self.budget.text(self.spent)})"
         if self.prior_episodes:
             text += f" and {self.prior_episodes:,} earlier ones"
         return text
+
+    def _rows_of_spending(self, why: str) -> list[tuple[str, str]]:
+        """What was collected, what it took, and why it ended there."""
+        by_episode = self.budget.by_episode
+        rows = [("episodes", f"{self.episodes:,}, {why}" if by_episode else f"{self.episodes:,}")]
+        if self.prior_episodes:
+            rows.append(("earlier episodes", f"{self.prior_episodes:,}"))
+        rows.append(("steps", f"{self.steps:,}"))
+        if not by_episode:
+            amount = f"{self.budget.amount:,.6g}"
+            rows.append(("spent", f"{self.budget.text(self.spent)} of {amount}, {why}"))
+        return rows
+
+    def _rows_of_limits(self) -> list[tuple[str, str]]:
+        rows = [(limit.name, str(limit)) for limit in self.kept]
+        if not all(limit.kept for limit in self.kept):
+            reason = impossible_limit(self.task, self.statistics)
+            rows += [("", reason)] if reason else []
+        return rows
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -70,6 +118,11 @@ class EvaluationResult(CollectedResult):
     def value(self) -> float:
         """The policy's estimated value."""
         return self.estimate.value
+
+    @property
+    def target_value(self) -> float:
+        """The value itself."""
+        return self.value
 
     @property
     def standard_error(self) -> float:
@@ -98,15 +151,25 @@ class EvaluationResult(CollectedResult):
 
     @cached_property
     def alternatives(self) -> Alternatives:
-        """What on-policy collection would have given with as many episodes."""
+        """What on-policy collection would have given for as much of the budget's unit."""
         return find_alternatives(self.task, self.statistics)
 
     @property
     def gain(self) -> float:
-        """How many times as many on-policy episodes would have been needed for this error."""
+        """How many times as much on-policy collection would have to spend for this error.
+
+        In the unit of the budget: episodes, steps, or cost.
+        """
         if self.standard_error == 0.0 or not isfinite(self.standard_error):
             return nan
         return (self.alternatives.on_policy / self.standard_error) ** 2
+
+    @property
+    def gain_per_step(self) -> float:
+        """The same in steps, whatever the budget is in."""
+        if self.standard_error == 0.0 or not isfinite(self.standard_error):
+            return nan
+        return self.alternatives.on_policy_steps(self.standard_error) / self.alternatives.steps
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -129,17 +192,25 @@ class EvaluationResult(CollectedResult):
             ("value", f"{self.value:.6g}"),
             ("standard error", f"{self.standard_error:.3g}"),
             (f"{self.confidence:.0%} interval", f"[{low:.6g}, {high:.6g}]"),
-            ("episodes", f"{self.episodes:,}, {self._why()}"),
+            *self._rows_of_spending(self._why()),
             ("states met", f"{self.task.states:,}"),
             ("without data", f"{self.unvisited_probability:.2%} of the policy's episodes"),
             ("strategy", self.strategy),
+            *self._rows_of_limits(),
         ]
-        if self.prior_episodes:
-            rows.insert(4, ("earlier episodes", f"{self.prior_episodes:,}"))
         if isfinite(self.gain):
+            instead, error, text = self.alternatives, self.standard_error, self.budget.text
             rows += [
-                ("on-policy instead", f"standard error {self.alternatives.on_policy:.3g}"),
-                ("mean return instead", f"standard error {self.alternatives.monte_carlo:.3g}"),
+                (
+                    "on-policy instead",
+                    f"standard error {instead.on_policy:.3g}; "
+                    f"{text(instead.on_policy_need(error))} for this error",
+                ),
+                (
+                    "mean return instead",
+                    f"standard error {instead.monte_carlo:.3g}; "
+                    f"{text(instead.monte_carlo_need(error))} for this error",
+                ),
                 ("bought", self._bought()),
             ]
         width = max(len(name) for name, _ in rows)
@@ -161,9 +232,16 @@ class EvaluationResult(CollectedResult):
         return self.stopped
 
     def _bought(self) -> str:
-        gain = self.gain
+        """What collecting as it was done is worth, and if only in episodes, what per step."""
+        gain, unit = self.gain, self.budget.unit
+        much = "the cost" if unit == "cost" else f"as many {unit}"
         if gain >= 1.05:
-            return f"on-policy would need {gain:.2f} times as many episodes for this error"
-        if gain > 0.95:
-            return "nothing: on-policy would have given the same error"
-        return f"less than nothing: on-policy would need {gain:.2f} times as many episodes"
+            text = f"on-policy would need {gain:.2f} times {much} for this error"
+        elif gain > 0.95:
+            text = "nothing: on-policy would have given the same error"
+        else:
+            text = f"less than nothing: on-policy would need {gain:.2f} times {much}"
+        if not self.budget.by_episode:
+            return text
+        steps = self.gain_per_step
+        return f"{text}, {'but ' if steps < 1.0 < gain else ''}{steps:.2f} times as many steps"

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,21 @@ from revar.collection import Collection
 from revar.datasets.files import Conditions, save_dataset
 from revar.errors import InputError
 from revar.estimators.estimator import JointEstimate
-from revar.evaluation.goals import Goal, JointCheckpoint
-from revar.evaluation.players import EpisodeError, Interrupt, Player, Stopped, VectorPlayer
+from revar.evaluation.amounts import StepAmounts, spent_on
+from revar.evaluation.checkpoints import FIRST_CHECKPOINT
+from revar.evaluation.comparison import JointCheckpoint
+from revar.evaluation.goals import Goal
+from revar.evaluation.interrupts import EpisodeError, Interrupt, Stopped
+from revar.evaluation.players import Player, VectorPlayer
 from revar.evaluation.result import CollectedResult
 from revar.evaluation.target_policies import TargetPolicies, TargetPolicy
 from revar.evaluation.workers.pool import PoolPlayer
 from revar.model.trajectory import Dataset
 
-Progress = Callable[[int, int], None]
+# Called with what is spent of the budget, and with the budget, both in its unit.
+Progress = Callable[[Any, Any], None]
+# After so many episodes a budget of which nothing is spent is taken for one that never will be.
+FREE_EPISODES = 1000
 
 
 class EvaluationError(InputError):
@@ -38,9 +46,10 @@ class Evaluation:
     collection: Collection
     player: Player | VectorPlayer | PoolPlayer
     target: TargetPolicy | TargetPolicies
+    amounts: StepAmounts
     conditions: Conditions
     goal: Goal
-    times: list[int]  # of checkpoints to come
+    times: list[float]  # what is spent at checkpoints to come
     prior: Dataset | None
     path: Path | None
     interrupt: Interrupt
@@ -65,40 +74,58 @@ class Evaluation:
             "bins",
             "names",
             "question",
+            "budget_unit",
+            "cost",
+            "limits",
         ):
             before, now = getattr(earlier, name), getattr(self.conditions, name)
             if before != now and not (name in ("options", "bins") and before is None):
                 if name == "workers":
                     before, now = before or 1, now or 1
                 raise InputError(f"the file was collected with {name} = {before}; now it is {now}")
-        if len(stored) > self.conditions.episodes:
-            raise InputError(
-                f"the file has {len(stored)} episodes, more than the {self.conditions.episodes} "
-                f"that are wanted"
-            )
+        self._refuse_overspent(stored, earlier)
+        self.amounts.check_stored(stored)
         if earlier.policy not in (None, _digest(stored, self.target)):
             raise InputError("the file was collected for another policy")
         self.stored = stored.head(earlier.resumable)
         self.stored_generators = earlier.generators
+
+    def _refuse_overspent(self, stored: Dataset, earlier: Conditions) -> None:
+        """Refuse a budget of which the file has spent more; the last episode may exceed its own."""
+        budget = self.goal.budget
+        if budget.by_episode:
+            if len(stored) > budget.amount:
+                raise InputError(
+                    f"the file has {len(stored)} episodes, more than the {budget.amount} that are "
+                    f"wanted"
+                )
+            return
+        spent = spent_on(stored, budget)
+        if spent > budget.amount < (earlier.budget_amount or inf):
+            raise InputError(
+                f"the file has spent {budget.text(spent)}, more than the {budget.amount:,.6g} that "
+                f"are wanted"
+            )
 
     def run(self, report: Progress | None) -> CollectedResult:
         """Play until the goal is reached, the budget is spent, or something happens."""
         stopped = "budget"
         trouble: InputError | None = None
         position = self._position()
-        budget = self.conditions.episodes
+        collection, budget = self.collection, self.goal.budget
         try:
             self._replay_stored()
             position = self._position()
-            while self.collection.finished < budget and not self.reached:
-                number = self.collection.finished
-                self.player.play(self.collection, number, budget - number)
+            while collection.affordable() > 0 and not self.reached:
+                self.player.play(collection, collection.finished, collection.affordable())
                 position = self._position()
                 if self._add_checkpoint():
                     self._save(position)
                 if report is not None:
-                    report(self.collection.finished, budget)
-            if self.collection.finished < budget:
+                    spent = collection.spent
+                    report(spent if budget.unit == "cost" else int(spent), budget.amount)
+                self._refuse_free()
+            if collection.affordable() > 0:
                 stopped = self.goal.stopped_as
         except (Stopped, KeyboardInterrupt):
             stopped = "interrupted"
@@ -150,20 +177,30 @@ class Evaluation:
         self.player.restore(self.stored_generators)
         first = 0
         while first < len(self.stored):
-            end = min(first + self.player.stride, len(self.stored))
+            end = min(first + self.player.stride(self.collection), len(self.stored))
             self.player.replay(self.collection, self.stored.part(first, end))
             self._add_checkpoint()
             first = end
 
+    def _refuse_free(self) -> None:
+        """Refuse to go on for ever."""
+        if self.collection.finished >= FREE_EPISODES and self.collection.spent == 0.0:
+            raise InputError(
+                f"{self.collection.finished:,} episodes have cost nothing, so that the budget "
+                f"would never be spent"
+            )
+
     def _add_checkpoint(self) -> bool:
-        """Keep an estimate, if it is time for one; whether it was."""
-        finished = self.collection.finished
-        if not self.times or finished < self.times[0]:
+        """Keep an estimate, if it is time for one; whether it was time."""
+        spent, finished = self.collection.spent, self.collection.finished
+        if not self.times or spent < self.times[0]:
             return False
-        self.times = [time for time in self.times if time > finished]
-        estimate = self._estimate(self.collection)
-        self.checkpoints.append((finished, estimate))
-        self.reached = self.goal.is_reached(estimate)
+        self.times = [time for time in self.times if time > spent]
+        by_episode = self.goal.budget.by_episode
+        if by_episode or finished >= FIRST_CHECKPOINT or not self.times:
+            estimate = self._estimate(self.collection)
+            self.checkpoints.append(JointCheckpoint(finished, estimate, spent))
+            self.reached = self.goal.is_reached(estimate)
         return True
 
     def _estimate(self, collection: Collection) -> JointEstimate:
@@ -178,21 +215,26 @@ class Evaluation:
                 horizon=collection.horizon,
                 discount=collection.discount,
                 actions=collection.actions,
+                budget=collection.budget,
+                limits=collection.limits,
                 names=collection.states.names,
                 combinations=collection.combinations,
             )
             for part in (self.prior, dataset):
                 if part is not None and len(part) > 0:
                     collection.learn_from(part, self.target)
-        earlier = [point for point in self.checkpoints if point[0] < len(dataset)]
+        earlier = [point for point in self.checkpoints if point.episodes < len(dataset)]
+        spent = spent_on(dataset, self.goal.budget)
+        last = JointCheckpoint(len(dataset), self._estimate(collection), spent)
         return self.goal.result(
-            [*earlier, (len(dataset), self._estimate(collection))],
+            [*earlier, last],
             dataset=dataset,
             statistics=collection.statistics,
             task=collection.task,
             strategy=self.collection.strategy.id,
             seed=self.collection.seed,
             stopped=stopped,
+            limits=self.collection.limits,
             prior_episodes=self.collection.prior_episodes,
             conditions=position,
         )

@@ -12,7 +12,7 @@ from revar.datasets.files import dataset_of
 from revar.environments.observations import Bins, place_of
 from revar.environments.opening import open_environment
 from revar.errors import InputError
-from revar.evaluation.comparison import ComparisonResult
+from revar.evaluation.comparison import ComparisonResult, JointCheckpoint
 from revar.evaluation.goals import ComparisonGoal, ValueGoal
 from revar.evaluation.policies import SoftTable, ask_policy, load_policy, uniform_policy
 from revar.evaluation.result import EvaluationResult
@@ -22,6 +22,7 @@ from revar.evaluation.target_policies import (
     name_policy,
     target_policy_of,
 )
+from revar.model.budget import Budget
 from revar.model.trajectory import Dataset
 from revar.model.validation import as_floats
 
@@ -70,19 +71,20 @@ def evaluate_data(
     names to policies compares them, as `compare` does.
     """
     data = dataset_of(dataset, "dataset")
+    budget = Budget(max(1, len(data)))
     goal: ValueGoal | ComparisonGoal
     if isinstance(policy, Mapping):
         policies = check_policies(policy)
         names = tuple(policies)
-        goal = ComparisonGoal.of(names, "best", confidence, None, indifference, len(data))
+        goal = ComparisonGoal.of(names, "best", confidence, None, indifference, budget)
     else:
         if indifference is not None:
             raise InputError("indifference is for the comparison of several policies")
         policies = {"": policy}
-        goal = ValueGoal(confidence, None, len(data))
+        goal = ValueGoal(confidence, None, budget)
     collection = learn_stored(data, policies, horizon, discount, env, bins, env_options)
     return goal.result(
-        [(len(data), collection.joint_estimate(confidence))],
+        [JointCheckpoint(len(data), collection.joint_estimate(confidence), float(len(data)))],
         dataset=data,
         statistics=collection.statistics,
         task=collection.task,

@@ -19,7 +19,10 @@ class TargetPolicy:
 
     def __init__(self, policy: Any, observations: StateEncoding, actions: int) -> None:
         self.first_label = observations.first
-        self._ask = _make_ask(policy, observations, actions)
+        self._observations = observations
+        found = _table_or_function(policy, observations, actions)
+        self._table = None if callable(found) else found  # [*observations, A]
+        self._ask = _make_ask(found, observations)
         self._rows: dict[Hashable, FloatArray] = {}
 
     def __call__(self, state: Any) -> FloatArray:
@@ -37,13 +40,20 @@ class TargetPolicy:
             self._rows[state] = row
         return row
 
+    def states_taking(self, action: int) -> list[Any]:
+        """The states in which it takes an action, as far as an array tells."""
+        if self._table is None:
+            return []
+        places = np.argwhere(self._table[..., action] > 0).tolist()
+        return [self._observations.key_at(tuple(place)) for place in places]
+
 
 class TargetPolicies:
     """Several target policies by state: one object for each state, with a row for each policy."""
 
     def __init__(
         self,
-        policies: Mapping[str, Callable[[Any], Any]],
+        policies: Mapping[str, Any],
         first_label: tuple[int, ...] | None = None,
     ) -> None:
         self.first_label = first_label
@@ -60,6 +70,11 @@ class TargetPolicies:
                     answers.append(policy(state))
             rows = self._rows[state] = tuple(answers)
         return rows
+
+    def states_taking(self, action: int) -> list[Any]:
+        """The states in which any of them takes an action, as far as arrays tell."""
+        every = [policy.states_taking(action) for policy in self._policies.values()]
+        return [state for states in every for state in states]
 
 
 def target_policy_of(
@@ -103,10 +118,11 @@ def check_policies(policies: Any) -> dict[str, Any]:
     return {check_policy_name(name): policy for name, policy in policies.items()}
 
 
-def _make_ask(policy: Any, observations: StateEncoding, actions: int) -> Callable[[Any], Any]:
+def _table_or_function(policy: Any, observations: StateEncoding, actions: int) -> Any:
+    """The policy as a function of observations, or as an array that fits them."""
     policy = resolve_policy(policy, actions)
     if callable(policy):
-        return _function(policy, observations)
+        return policy
     try:
         table = np.asarray(policy, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -114,7 +130,13 @@ def _make_ask(policy: Any, observations: StateEncoding, actions: int) -> Callabl
     wanted = (*observations.shape, actions)
     if table.shape != wanted:
         raise InputError(f"policy has shape {table.shape}; for these observations it is {wanted}")
-    return lambda state: table[observations.place(state)]
+    return table
+
+
+def _make_ask(policy: Any, observations: StateEncoding) -> Callable[[Any], Any]:
+    if callable(policy):
+        return _function(policy, observations)
+    return lambda state: policy[observations.place(state)]
 
 
 def _function(policy: ObservationPolicy, observations: StateEncoding) -> Callable[[Any], Any]:

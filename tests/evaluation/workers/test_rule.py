@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import revar
 from revar.collection.batches import Batch, BatchRequest, SharedPlan
-from revar.evaluation.players import Interrupt
+from revar.evaluation.interrupts import Interrupt
 from revar.evaluation.workers.pool import (
     AHEAD,
     SHARE_UNDER_WAY,

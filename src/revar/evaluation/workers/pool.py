@@ -21,7 +21,7 @@ from revar.collection.batches import (
 )
 from revar.environments.opening import is_environment
 from revar.errors import InputError, require_extra
-from revar.evaluation.players import EpisodeError, Interrupt, Stopped
+from revar.evaluation.interrupts import EpisodeError, Interrupt, Stopped
 from revar.evaluation.target_policies import TargetPolicies, TargetPolicy
 from revar.evaluation.workers.worker import Worker, WorkerSetup
 from revar.model.trajectory import Dataset
@@ -136,7 +136,6 @@ def choose_pool(
     engine: str,
     batch: int | None,
     address: str | None,
-    budget: int,
     environments: int,
     *,
     single: bool = False,
@@ -166,19 +165,19 @@ def choose_pool(
         )
     if engine == "ray":
         require_extra("ray", "ray")
-    longest = default_batch(budget, count) if batch is None else check_count(batch, "batch")
+    longest = LONGEST_BATCH if batch is None else check_count(batch, "batch")
     if count == 1 and not single:
         return None
     return PoolSettings(engine, address, count, longest)
 
 
-def default_batch(budget: int, workers: int) -> int:
+def default_batch(episodes: int, workers: int) -> int:
     """The longest batch where the user names none.
 
-    It follows from the budget: episodes that take seconds are few, and go one by one; millions of
-    quick ones go in batches that make up for sending them.
+    It follows from how many the budget is sure to pay for: episodes that take seconds are few, and
+    go one by one; millions of quick ones go in batches that make up for sending them.
     """
-    return max(1, min(LONGEST_BATCH, budget // (BATCHES_OF_A_WORKER * workers)))
+    return max(1, min(LONGEST_BATCH, episodes // (BATCHES_OF_A_WORKER * workers)))
 
 
 class PoolPlayer:
@@ -236,8 +235,7 @@ class PoolPlayer:
                 add_batch(self._collection, self._played[waiting], self._policy)
             raise
 
-    @property
-    def stride(self) -> int:
+    def stride(self, collection: Collection) -> int:  # noqa: ARG002
         """How many episodes the next batch has."""
         return self._waiting[0][0].count
 

@@ -190,6 +190,8 @@ def _encode(setup: WorkerSetup) -> bytes:
         "env_options": setup.env_options,
         **{f"policy {name!r}" if name else "policy": p for name, p in setup.policies.items()},
         "strategy": setup.strategy,
+        "cost": setup.cost,
+        **{f"amounts of {limit.name}": limit.amounts for limit in setup.limits.sums},
     }
     for name, part in parts.items():
         try:

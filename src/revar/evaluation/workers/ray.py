@@ -31,7 +31,7 @@ class RayPool:
             self._setup = self._ray.put(setup)
         except (TypeError, pickle.PicklingError) as error:
             self.close()
-            raise InputError(f"env or policy cannot be sent to a worker: {error}") from error
+            raise InputError(f"env, policy, cost or limits cannot be sent: {error}") from error
         self._free = [self._actor.remote(self._setup) for _ in range(workers)]
 
     @property

@@ -10,8 +10,12 @@ from revar.collection.batches import Batch, BatchRequest, SharedPlan, pack, prep
 from revar.environments.observations import Bins, make_encoding
 from revar.environments.opening import action_count, open_environment
 from revar.errors import InputError
-from revar.evaluation.players import Interrupt, Player
+from revar.evaluation.amounts import StepAmounts
+from revar.evaluation.interrupts import Interrupt
+from revar.evaluation.players import Player
 from revar.evaluation.target_policies import target_policy_of
+from revar.model.budget import Budget
+from revar.model.limits import Limits
 from revar.model.question import Combinations
 from revar.strategies.strategy import Strategy
 
@@ -30,9 +34,11 @@ class WorkerSetup:
     strategy: Strategy
     horizon: int
     discount: float
-    budget: int  # episodes
+    budget: Budget
     seed: int
     prior_episodes: int
+    cost: Any = None  # of steps, where the budget is of cost
+    limits: Limits = Limits()  # noqa: RUF009 - it is frozen; what is forbidden is named by state
 
 
 class Worker:
@@ -46,12 +52,15 @@ class Worker:
         self.env: Any = open_environment(setup.env, setup.env_options)
         self.plan: SharedPlan | None = None
         self._seed = setup.seed
+        encoding = make_encoding(self.env.observation_space, setup.bins)
+        actions = action_count(self.env)
         self._collection = Collection(
             setup.strategy,
             horizon=setup.horizon,
-            actions=action_count(self.env),
+            actions=actions,
             discount=setup.discount,
             budget=setup.budget,
+            limits=setup.limits,
             seed=setup.seed,
             names=tuple(setup.policies),
             combinations=setup.combinations,
@@ -59,8 +68,9 @@ class Worker:
         self._collection.prior_episodes = setup.prior_episodes
         self._player = Player(
             self.env,
-            make_encoding(self.env.observation_space, setup.bins),
+            encoding,
             target_policy_of(self.env, setup.policies, setup.bins),
+            StepAmounts(setup.budget, setup.cost, setup.limits, encoding, actions),
             setup.seed,
             interrupt or Interrupt(),
         )
