@@ -319,8 +319,8 @@ def test_forbidden_actions_are_refused_before_anything_is_taken() -> None:
     for method in (episode.act, episode.choose):
         with pytest.raises(
             InputError,
-            match="limits forbid action 1 in state 'b', which target policy 'new' takes there "
-            "with probability 0.25; the estimate cannot do without it",
+            match=r"limits forbid action 1 in state 'b', which target policy 'new' takes there "
+            r"with probability 0.25; the estimate cannot do without it",
         ):
             method("b", [[1, 0, 0, 0], [0.5, 0.25, 0.25, 0]])
     assert state_of(collection) == before

@@ -1,4 +1,4 @@
-"""Simulations whose budget is of steps or cost: what is spent, when estimates are made, mistakes."""
+"""Budgets of steps or cost in simulations: what is spent, when estimates are made, mistakes."""
 
 import json
 import signal
@@ -76,7 +76,7 @@ def test_checkpoints_are_in_the_unit(strategy: str) -> None:
             count = 1 + int(np.argmax(ends >= point))
             short = simulate(
                 GRID.mdp, GRID.policy, strategy, steps=1000, runs=1, seed=2, first_run=run,
-                checkpoints=[int(ends[count - 1])],
+                checkpoints=[min(int(ends[count - 1]), 1000)],
             )  # fmt: skip
             assert short.estimates[0, 0] == result.estimates[run, place]
 
@@ -192,8 +192,8 @@ NEEDED = int(GRID.policy[0].argmax())
         ({"limits": 3}, r"limits is 3; it must be a revar.Limits, or None"),
         ({"limits": Limits(min_return=50.0)}, r"min_return is 50.0; no allowed behavior returns"),
         (
-            {"limits": Limits(min_return="900%")},
-            'min_return is "900%", which is 12.8.*; no allowed',
+            {"limits": Limits(min_return="9000%")},
+            'min_return is "9000%", which is 12.*; no allowed',
         ),
         ({"limits": Limits(forbidden=[(0, NEEDED)])}, "limits keep collection from ever visiting"),
         ({"limits": Limits(forbidden=[0, 1, 2, 3])}, "limits leave no action in state 0"),

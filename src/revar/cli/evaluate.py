@@ -45,7 +45,9 @@ def evaluate(
       revar evaluate FrozenLake-v1 --policy policy.npy --env-option map_name=8x8 --output lake.npz
       revar evaluate Blackjack-v1 --policy my_module:policy --half-width 0.02 --episodes 50000
       revar evaluate CartPole-v1 --policy my_module:policy --bins '[[0], [0], [-0.1, 0, 0.1], [0]]'
-      revar evaluate gridworld
+      revar evaluate gridworld --steps 20000 --min-return 95%
+      revar evaluate my_module:Simulator --policy uniform --budget 3600 --cost seconds
+      revar evaluate my_module:Simulator --policy uniform --forbid 2 --max-sum unsafe=0.1
       revar evaluate my_module:Simulator --policy my_module:policy --workers 8 --output runs.npz
     """
     import revar
@@ -120,11 +122,20 @@ def _numbers(result: "EvaluationResult") -> dict[str, Any]:
         "interval": [finite(end) for end in result.interval],
         "confidence": result.confidence,
         "episodes": result.episodes,
+        "steps": result.steps,
+        "spent": result.spent,
+        "unit": result.budget.unit,
         "prior_episodes": result.prior_episodes,
         "unvisited_probability": result.unvisited_probability,
         "strategy": result.strategy,
         "seed": result.seed,
         "stopped": result.stopped,
+        "limits": [
+            {"name": each.name, "asked": each.asked, "realised": each.realised, "kept": each.kept}
+            for each in result.kept
+        ],
+        "gain": finite(result.gain),
+        "gain_per_step": finite(result.gain_per_step),
         "on_policy_standard_error": finite(result.alternatives.on_policy),
         "monte_carlo_standard_error": finite(result.alternatives.monte_carlo),
     }

@@ -143,10 +143,9 @@ class Episode:
                 f"it has {len(amounts)}"
             )
         if amounts:
-            amounts = tuple(
-                check_amount(amount, name, f"action {action} in state {collection.states[state]!r}")
-                for name, amount in zip(collection.amounts.names, amounts, strict=True)
-            )
+            place = f"action {action} in state {collection.states[state]!r}"
+            names = collection.amounts.names
+            amounts = tuple(map(check_amount, amounts, names, [place] * len(names)))
         successor = ENDED if next_state is None else collection.states.number(next_state)
         if not self.rewards:
             collection.statistics.start_episode(state)
