@@ -1,5 +1,6 @@
 """Datasets on disk, in our own form and in Minari's."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 import revar
 from revar import Dataset, Trajectory
-from revar.datasets import Conditions, load_collected, merge_datasets
+from revar.datasets import Conditions, append_dataset, load_collected, merge_datasets
 from revar.errors import InputError
 from tests.collection.test_collection import same_data
 
@@ -143,3 +144,43 @@ def test_minari_with_what_is_not_there(tmp_path: Path, monkeypatch: pytest.Monke
         revar.to_gymnasium(3)
     revar.to_minari(result.dataset, "revar/by-name-v0", "FrozenLake-v1")
     assert same_data(revar.from_minari("revar/by-name-v0"), result.dataset)
+
+
+def priced_data() -> Dataset:
+    """With what steps cost, and an amount whose name is no file's."""
+    data = some_data()
+    return replace(
+        data, amounts={"cost": np.array([0.5, 1 / 3, 2.0]), "risk/fall": np.array([0.0, 1.0, -1.0])}
+    )
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_amounts_are_saved_and_loaded_to_the_bit(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"data{suffix}"
+    revar.save_dataset(priced_data(), path)
+    loaded = revar.load_dataset(path)
+    assert same_data(loaded, some_data())
+    assert list(loaded.amounts) == ["cost", "risk/fall"]
+    for name, amounts in priced_data().amounts.items():
+        assert np.array_equal(loaded.amounts[name], amounts)
+    both = append_dataset(priced_data(), path)
+    assert both.amounts["cost"].tolist() == 2 * priced_data().amounts["cost"].tolist()
+
+
+def test_merged_datasets_keep_the_amounts_of_both() -> None:
+    first, second = priced_data(), replace(priced_data(), amounts={"cost": np.ones(3)})
+    merged = merge_datasets(first, second)
+    assert list(merged.amounts) == ["cost"]
+    assert np.array_equal(merged.amounts["cost"], [0.5, 1 / 3, 2.0, 1.0, 1.0, 1.0])
+    assert merge_datasets(first, some_data()).amounts == {}
+
+
+def test_amounts_go_to_minari_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    result = revar.evaluate(
+        "FrozenLake-v1", "uniform", budget=90, cost=lambda seen, action: 1.0 + action, seed=0
+    )
+    revar.to_minari(result.dataset, "revar/priced-v0", "FrozenLake-v1")
+    back = revar.from_minari("revar/priced-v0")
+    assert same_data(back, result.dataset)
+    assert np.array_equal(back.amounts["cost"], result.dataset.amounts["cost"])

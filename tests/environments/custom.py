@@ -70,3 +70,28 @@ class Faulty(Corridor):
             elif self.fault == "huge":
                 reward = 1e80
         return seen, reward, ended, cut, info
+
+
+def energy(place: Any, action: Any) -> float:
+    """What a step of `Priced` costs: more at the far end, and more to walk than to stay."""
+    return 1.0 + 0.5 * float(place) + float(action)
+
+
+class Priced(Corridor):
+    """A corridor that reports what a step cost, but for step `silent`, and what it endangers."""
+
+    def __init__(self, length: int = 3, silent: int = -1, odd: float | None = None) -> None:
+        super().__init__(length)
+        self.silent = silent
+        self.odd = odd
+        self.steps = 0
+
+    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        info = {"energy": energy(self.place, action), "risk": float(self.np_random.random() < 0.1)}
+        seen, reward, ended, cut, _ = super().step(action)
+        if self.steps == self.silent:
+            info.pop("energy")
+            if self.odd is not None:
+                info["energy"] = self.odd
+        return seen, reward, ended, cut, info

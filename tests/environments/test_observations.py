@@ -35,6 +35,7 @@ def test_states_tell_observations_apart_and_lead_back(space: spaces.Space[object
         assert space.contains(back) or isinstance(space, spaces.Discrete)
         assert encoding.key(back) == key
         met[key] = encoding.place(key)
+        assert encoding.key_at(met[key]) == key
         table[met[key]] = 1
     assert len(set(met.values())) == len(met) == table.sum()
 

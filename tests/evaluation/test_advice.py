@@ -1,12 +1,14 @@
 """Advice from pilots, against exact numbers of known models."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import revar
 from revar.errors import InputError
+from tests.environments.custom import Priced, energy
 
 Z = 1.959964
 
@@ -107,3 +109,91 @@ def test_bad_input_is_refused() -> None:
         revar.advise(data, "uniform", half_width=0.1)
     with pytest.raises(InputError, match="no state"):
         revar.advise(data, [[0.25] * 4], half_width=0.1, horizon=100)
+
+
+LAKE = revar.find_problem("frozenlake", epsilon=0.2)
+
+
+def test_the_numbers_in_steps_are_the_exact_ones() -> None:
+    """Per episode flow needs two thirds of on-policy; per step no more than a seventh is saved."""
+    mdp, policy = LAKE.mdp, LAKE.policy
+    exact = [
+        (Z / 0.02) ** 2 * need
+        for need in (
+            revar.estimation_variance(mdp, policy, policy) * revar.occupancy(mdp, policy).sum(),
+            revar.optimal_flow(mdp, policy, cost="steps").limit,
+        )
+    ]
+    (pilot,) = revar.simulate(
+        mdp, policy, "on-policy", episodes=4000, runs=1, seed=3, keep_episodes=True
+    ).datasets
+    stored: Any = {"half_width": 0.02, "horizon": mdp.horizon, "discount": mdp.discount}
+    steps = revar.advise(pilot, policy, cost="steps", **stored)
+    for need, number in zip((steps.on_policy, steps.flow), exact, strict=True):
+        assert need.unit == "steps"
+        assert need.amount == pytest.approx(number, rel=0.2)
+        assert need.high is not None
+        assert need.low < need.amount < need.high
+    assert steps.gain == pytest.approx(1.14, abs=0.05)
+    assert f"{steps.flow.amount:,} steps (95%: " in str(steps)
+    assert "of the steps that on-policy needs here" in steps.sentence
+    plain = revar.advise(pilot, policy, **stored)
+    assert plain.gain > 1.3
+    assert plain.on_policy.episodes == plain.on_policy.amount == steps.on_policy.episodes
+    doubled = revar.advise(pilot, policy, cost=np.full((16, 4), 2.0), **stored)
+    assert doubled.flow.unit == "cost"
+    assert doubled.flow.amount == pytest.approx(2 * steps.flow.amount, rel=1e-3)
+    assert "a cost of " in str(doubled)
+
+
+def test_a_cost_in_any_form_gives_the_same_advice(tmp_path: Path) -> None:
+    options: Any = {"half_width": 0.05, "horizon": 9}
+    table = np.array([[energy(place, action) for action in range(2)] for place in range(3)])
+    told = [
+        revar.advise(Priced(), "uniform", cost=cost, seed=1, **options)
+        for cost in ("energy", energy, table)
+    ]
+    path = tmp_path / "pilot.npz"
+    # Stored episodes of the same pilot: they have what they cost under the name of a limited sum.
+    limits = revar.Limits(max_sums=[("energy", 1000.0)])
+    pilot = revar.evaluate(
+        Priced(),
+        "uniform",
+        strategy="on-policy",
+        episodes=200,
+        horizon=9,
+        seed=1,
+        save=path,
+        limits=limits,
+    )
+    told += [
+        revar.advise(path, "uniform", cost=cost, half_width=0.05) for cost in ("energy", table)
+    ]
+    told.append(revar.advise(pilot.dataset, "uniform", cost=energy, env=Priced(), **options))
+    for advice in told[1:]:
+        assert advice.flow.amount == pytest.approx(told[0].flow.amount)
+        assert advice.on_policy.low == pytest.approx(told[0].on_policy.low)
+    with pytest.raises(InputError, match="does not have the 'money' of its steps; it has energy"):
+        revar.advise(pilot.dataset, "uniform", cost="money", **options)
+    with pytest.raises(InputError, match="cost of state 0, action 0 is -1; it must not be negat"):
+        revar.advise(Priced(), "uniform", cost=-table, **options)
+
+
+def test_advice_within_limits() -> None:
+    grid: Any = {"half_width": 0.1, "pilot": 800, "seed": 0}
+    free = revar.advise("gridworld", None, **grid)
+    bound = revar.advise("gridworld", None, limits=revar.Limits(max_ratio=1.0), **grid)
+    assert bound.on_policy == free.on_policy
+    assert bound.gain == pytest.approx(1.0, abs=1e-6)
+    between = revar.advise("gridworld", None, limits=revar.Limits(max_ratio=3.0), **grid)
+    assert bound.gain < between.gain < free.gain
+    floor = revar.advise("gridworld", None, limits=revar.Limits(min_return="100%"), **grid)
+    assert floor.gain == pytest.approx(free.gain, rel=0.02)
+    with pytest.raises(InputError, match=r"min_return is 99.0; no allowed behavior returns more"):
+        revar.advise(
+            Priced(), "uniform", half_width=0.1, horizon=9, limits=revar.Limits(min_return=99)
+        )
+    with pytest.raises(InputError, match="limits forbid action 1 in state"):
+        revar.advise(
+            Priced(), "uniform", half_width=0.1, horizon=9, limits=revar.Limits(forbidden=[1])
+        )

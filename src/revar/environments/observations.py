@@ -147,6 +147,13 @@ def place_of(key: Any, first: tuple[int, ...] | None = None) -> tuple[int, ...] 
     return None if min(found, default=0) < 0 else found
 
 
+def encoding_of(env: Any, bins: Bins | None = None) -> StateEncoding:
+    """The states of an environment, or of several side by side."""
+    return make_encoding(
+        getattr(env, "single_observation_space", None) or env.observation_space, bins
+    )
+
+
 def make_encoding(space: Any, bins: Bins | None = None) -> StateEncoding:
     """The states of an observation space; continuous spaces need bins."""
     spaces = require_extra("gymnasium.spaces", "gym")

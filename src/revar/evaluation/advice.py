@@ -1,7 +1,7 @@
-"""advise: how many episodes a half-width needs, from a pilot or stored data."""
+"""advise: what a half-width needs, in episodes, steps or cost, from a pilot or stored data."""
 
-from dataclasses import dataclass
-from math import ceil, isfinite
+from dataclasses import dataclass, replace
+from math import ceil, inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,10 @@ from revar.estimators.alternatives import first_state_variance, fit_corrected_mo
 from revar.evaluation.checkpoints import quantile
 from revar.evaluation.evaluate import evaluate
 from revar.evaluation.stored import learn_stored
+from revar.model.amounts import STEPS
 from revar.model.arrays import FloatArray, RunStatistics
+from revar.model.budget import Budget, check_visit_costs
+from revar.model.limits import Limits, SumLimit, check_limits
 from revar.model.mdp import TabularMDP
 from revar.model.moments import EpisodeCounter
 from revar.model.statistics import VisitStatistics
@@ -23,34 +26,42 @@ from revar.model.trajectory import Dataset
 from revar.model.validation import check_confidence, check_half_width
 from revar.theory.costs import estimation_variance
 from revar.theory.flow import optimal_flow
+from revar.theory.values import occupancy
 
 RESAMPLES = 200
 CLOSE = 0.10  # to optimal: on-policy is then called good enough
 TOO_MUCH_UNSEEN = 0.10  # of the policy's episodes
+PRICE = "cost of a step"  # the name under which a pilot notes it
 
 
 @dataclass(frozen=True)
 class Need:
-    """A number of episodes, and the interval it probably lies in."""
+    """What is needed, and the interval it probably lies in; whole numbers, but for a cost."""
 
-    episodes: int
-    low: int
-    high: int | None  # None where the data sets no limit
+    amount: float
+    low: float
+    high: float | None  # None where the data sets no limit
+    episodes: int  # how many episodes that is
+    unit: str = "episodes"
 
     def __str__(self) -> str:
-        upper = "or more" if self.high is None else f"to {self.high:,}"
-        return f"{self.episodes:,} episodes (95%: {self.low:,} {upper})"
+        low, high = (
+            "" if end is None else f"{end:,.6g}" if self.unit == "cost" else f"{end:,}"
+            for end in (self.low, self.high)
+        )
+        upper = f"to {high}" if high else "or more"
+        return f"{Budget(1, self.unit).text(self.amount)} (95%: {low} {upper})"
 
 
 @dataclass(frozen=True)
 class Advice:
-    """How many episodes a half-width needs, on-policy and with flow."""
+    """What a half-width needs, on-policy and with flow."""
 
     half_width: float
     confidence: float
     on_policy: Need
     flow: Need
-    gain: float  # on-policy episodes for one with flow
+    gain: float  # what on-policy needs for each unit that flow needs
     pilot_episodes: int
     unvisited_probability: float
 
@@ -63,7 +74,7 @@ class Advice:
             return "too little varied in the data to say how many are enough; give more of it"
         if self.gain - 1.0 <= CLOSE:
             return f"on-policy is already within {max(self.gain - 1.0, 0.0):.0%} of optimal here"
-        return f"flow needs {1.0 / self.gain:.0%} of the episodes that on-policy needs here"
+        return f"flow needs {1.0 / self.gain:.0%} of the {self.flow.unit} that on-policy needs here"
 
     def __str__(self) -> str:
         lines = [
@@ -94,8 +105,13 @@ def advise(
     bins: Bins | None = None,
     env: Any = None,
     env_options: dict[str, Any] | None = None,
+    cost: Any = None,
+    limits: Limits | None = None,
 ) -> Advice:
-    """Episodes needed for `half_width`, on-policy and with flow.
+    """What is needed for `half_width`, on-policy and with flow within `limits`.
+
+    In episodes, or in what steps `cost`: "steps" (1 each), an array, a function, or what `info`
+    reports, as in `evaluate`. Stored data has what was reported by its name.
 
     From `pilot` on-policy episodes of an environment, or from a stored dataset (then `env` says how
     observations become states, and `horizon` is needed unless an evaluation has saved the file,
@@ -103,6 +119,8 @@ def advise(
     """
     check_half_width(half_width)
     check_confidence(confidence)
+    given = check_limits(limits)
+    noted = _with_cost(given, cost)
     if isinstance(env_or_dataset, Dataset) or _is_file(env_or_dataset):
         data, known = env_or_dataset, None
         if not isinstance(data, Dataset):
@@ -113,8 +131,11 @@ def advise(
         if horizon is None:
             raise InputError("advice from stored data needs a horizon")
         discount = 1.0 if discount is None else discount
-        collection = learn_stored(data, {"": policy}, horizon, discount, env, bins, env_options)
-        task, statistics = collection.task, collection.statistics
+        collection = learn_stored(
+            data, {"": policy}, horizon, discount, env, bins, env_options, noted
+        )
+        task, noted = collection.task, collection.limits
+        statistics = collection.statistics
         unvisited = collection.estimate().unvisited_probability
     else:
         result = evaluate(
@@ -127,16 +148,56 @@ def advise(
             seed=seed,
             bins=bins,
             env_options=env_options,
+            limits=noted,
         )
+        noted = result.limits
         data, task, statistics = result.dataset, result.task, result.statistics
         unvisited = result.unvisited_probability
+    forbidden = _by_number(noted.forbidden, data)
+    within = replace(task.limits, forbidden=forbidden, max_sums=task.limits.sums[: len(given.sums)])
     return _advice(
-        task, statistics.run_statistics(task.states), data, half_width, confidence, unvisited
+        replace(task, limits=within),
+        _prices(task, cost),
+        "episodes" if cost is None else "cost" if noted.sums[len(given.sums) :] else "steps",
+        statistics.run_statistics(task.states),
+        data,
+        half_width,
+        confidence,
+        unvisited,
     )
+
+
+def _with_cost(limits: Limits, cost: Any) -> Limits:
+    """The limits, and the cost as a sum without a limit: so that it is noted of every step."""
+    if cost is None or (isinstance(cost, str) and cost == STEPS):
+        return limits
+    return replace(limits, max_sums=[*limits.sums, SumLimit(PRICE, cost, inf)])
+
+
+def _prices(task: Task, cost: Any) -> FloatArray | None:
+    """What each visit costs, [S, A]; None where episodes are counted."""
+    if cost is None:
+        return None
+    last = task.limits.sums[-1] if task.limits.sums else None
+    if last is None or last.name != PRICE:
+        return np.ones((task.states, task.actions))
+    return check_visit_costs(last.amounts, task.states, task.actions)
+
+
+def _by_number(forbidden: Any, data: Dataset) -> list[Any] | None:
+    """What is forbidden, with states as the numbers that they have in the data."""
+    if forbidden is None:
+        return None
+    numbers = {data.label_of(state): state for state in range(data.states_seen)}
+    pairs = [entry for entry in forbidden if isinstance(entry, tuple) and entry[0] in numbers]
+    actions = [entry for entry in forbidden if not isinstance(entry, tuple)]
+    return actions or [(numbers[state], action) for state, action in pairs]
 
 
 def _advice(
     task: Task,
+    prices: FloatArray | None,
+    unit: str,
     observed: RunStatistics,
     data: Dataset,
     half_width: float,
@@ -144,24 +205,34 @@ def _advice(
     unvisited: float,
 ) -> Advice:
     model = fit_corrected_model(task, observed)
-    best = optimal_flow(model, task.policy, tolerance=1e-3).behavior
+    best = optimal_flow(
+        model, task.policy, tolerance=1e-3, cost=prices, limits=task.limits
+    ).behavior
     factor = (quantile(confidence) / half_width) ** 2
-    needed = _needs(model, task, best)
+    needed, each = _needs(model, task, best), _costs(model, task, best, prices)
     counter = EpisodeCounter(data, task.states, task.actions)
     rng = np.random.default_rng(0)
     resampled = (_resample(counter, len(data), task.states, rng) for _ in range(RESAMPLES))
+    models = [fit_corrected_model(task, once) for once in resampled]
     drawn = np.array(
-        [_needs(fit_corrected_model(task, each), task, best) for each in resampled]
+        [_needs(once, task, best) * _costs(once, task, best, prices) for once in models]
     )  # [resample, 2]
-    means = [
-        _need(factor * needed[i], factor * drawn[:, i][np.isfinite(drawn[:, i])]) for i in (0, 1)
+    found = [
+        _need(
+            factor * needed[i] * each[i],
+            factor * drawn[:, i][np.isfinite(drawn[:, i])],
+            factor * needed[i],
+            unit,
+        )
+        for i in (0, 1)
     ]
+    amounts = needed * each
     return Advice(
         half_width,
         confidence,
-        means[0],
-        means[1],
-        float(needed[0] / needed[1]) if needed[1] > 0 else 1.0,
+        found[0],
+        found[1],
+        float(amounts[0] / amounts[1]) if amounts[1] > 0 else 1.0,
         len(data),
         unvisited,
     )
@@ -175,33 +246,48 @@ def _resample(
     return VisitStatistics.from_arrays(counter.arrays(times)).run_statistics(states)
 
 
-def _needs(model: TabularMDP, task: Task, best: FloatArray) -> tuple[float, float]:
-    """K*MSE on-policy and under the behavior that is best for the data as it is.
+def _needs(model: TabularMDP, task: Task, best: FloatArray) -> FloatArray:
+    """K*MSE on-policy and under the behavior that is best for the data as it is, [2].
 
     To first order that behavior is also best for resampled data: it is a minimum.
     """
     first = first_state_variance(model, task)
-    return (
-        estimation_variance(model, task.policy, task.policy) + first,
-        estimation_variance(model, task.policy, best) + first,
+    return np.array(
+        [
+            estimation_variance(model, task.policy, task.policy) + first,
+            estimation_variance(model, task.policy, best) + first,
+        ]
     )
 
 
-def _need(episodes: float, resampled: FloatArray) -> Need:
-    """The number, with an interval from the spread of resampled numbers on a log scale.
+def _costs(
+    model: TabularMDP, task: Task, best: FloatArray, prices: FloatArray | None
+) -> FloatArray:
+    """What an episode costs on-policy and under that behavior, [2]."""
+    if prices is None:
+        return np.ones(2)
+    return np.array(
+        [float(np.sum(prices * occupancy(model, each))) for each in (task.policy, best)]
+    )
+
+
+def _need(amount: float, resampled: FloatArray, episodes: float, unit: str) -> Need:
+    """The amount, with an interval from the spread of resampled numbers on a log scale.
 
     Resampled numbers spread around the number as the number does around the truth. So the spread
     is mirrored: where resampling divides by a factor, the truth may be larger by it. Where
     resampled data can lack any variance, there is no upper end.
     """
-    if not isfinite(episodes) or resampled.size == 0:
+    if not isfinite(amount) or resampled.size == 0:
         raise InputError("the data cannot tell how many episodes are needed; give more of it")
     low, middle, high = np.percentile(resampled, [2.5, 50.0, 97.5])
-    return Need(
-        max(1, ceil(episodes)),
-        max(1, int(episodes * min(middle / high, 1.0))) if high > 0.0 else 1,
-        max(1, ceil(episodes * max(middle / low, 1.0))) if low > 0.0 else None,
-    )
+    least = amount * min(middle / high, 1.0) if high > 0.0 else 0.0
+    most = amount * max(middle / low, 1.0) if low > 0.0 else None
+    count = max(1, ceil(episodes))
+    if unit == "cost":
+        return Need(amount, least, most, count, unit)
+    above = None if most is None else max(1, ceil(most))
+    return Need(max(1, ceil(amount)), max(1, int(least)), above, count, unit)
 
 
 def _is_file(source: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from revar.collection import Collection
 from revar.datasets.files import Conditions, dataset_of, load_collected
-from revar.environments.observations import Bins, StateEncoding, make_encoding
+from revar.environments.observations import Bins, encoding_of
 from revar.environments.opening import (
     action_count,
     built_in_discount,
@@ -90,7 +90,7 @@ def collect(
     player: Player | VectorPlayer | PoolPlayer | None = None
     try:
         discount = settings.discount
-        encoding, actions = _encoding(opened, settings.bins), action_count(opened)
+        encoding, actions = encoding_of(opened, settings.bins), action_count(opened)
         limits = encode_limits(check_limits(settings.limits), encoding, actions)
         amounts = StepAmounts(budget, settings.cost, limits, encoding, actions)
         collection = Collection(
@@ -191,11 +191,6 @@ def _conditions(
         names=goal.names if several else None,
         question=goal.question if several else None,
     )
-
-
-def _encoding(opened: Any, bins: Bins | None) -> StateEncoding:
-    space = getattr(opened, "single_observation_space", None) or opened.observation_space
-    return make_encoding(space, bins)
 
 
 def _path_to_write(save: str | Path | None, resume: str | Path | None) -> Path | None:

@@ -40,6 +40,12 @@ class KeptLimit:
         missed = self.limit - self.realised if self.floor else self.realised - self.limit
         return missed <= DOUBT * self.standard_error
 
+    @property
+    def title(self) -> str:
+        """The name as tables have it."""
+        own = self.name in ("forbidden", "max_ratio", "min_return") or " " in self.name
+        return self.name if own else f"sum of {self.name}"
+
     def __str__(self) -> str:
         if self.realised is None:
             return f"{self.asked}, in every plan"

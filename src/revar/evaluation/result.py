@@ -98,7 +98,7 @@ class CollectedResult:
         return rows
 
     def _rows_of_limits(self) -> list[tuple[str, str]]:
-        rows = [(limit.name, str(limit)) for limit in self.kept]
+        rows = [(limit.title, str(limit)) for limit in self.kept]
         if not all(limit.kept for limit in self.kept):
             reason = impossible_limit(self.task, self.statistics)
             rows += [("", reason)] if reason else []

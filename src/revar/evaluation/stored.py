@@ -1,6 +1,7 @@
 """A policy's value from stored episodes alone; one dataset serves any number of policies."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, overload
@@ -9,11 +10,13 @@ import numpy as np
 
 from revar.collection import Collection
 from revar.datasets.files import dataset_of
-from revar.environments.observations import Bins, place_of
+from revar.environments.observations import Bins, StateEncoding, encoding_of, place_of
 from revar.environments.opening import open_environment
 from revar.errors import InputError
+from revar.evaluation.amounts import StepAmounts
 from revar.evaluation.comparison import ComparisonResult, JointCheckpoint
 from revar.evaluation.goals import ComparisonGoal, ValueGoal
+from revar.evaluation.limits import encode_limits
 from revar.evaluation.policies import SoftTable, ask_policy, load_policy, uniform_policy
 from revar.evaluation.result import EvaluationResult
 from revar.evaluation.target_policies import (
@@ -22,7 +25,9 @@ from revar.evaluation.target_policies import (
     name_policy,
     target_policy_of,
 )
+from revar.model.amounts import STEPS
 from revar.model.budget import Budget
+from revar.model.limits import Limits, check_limits
 from revar.model.trajectory import Dataset
 from revar.model.validation import as_floats
 
@@ -102,11 +107,16 @@ def learn_stored(
     env: Any,
     bins: Bins | None,
     env_options: dict[str, Any] | None = None,
+    limits: Limits | None = None,
 ) -> Collection:
-    """A collection that has learned from stored episodes and knows the policies in their states."""
+    """A collection that has learned from stored episodes and knows the policies in their states.
+
+    With `limits`, also what steps add to limited sums.
+    """
     if len(data) == 0:
         raise InputError("the dataset has no episodes")
     target: Any
+    encoding = None
     if env is None:
         targets = {}
         for name, policy in policies.items():
@@ -116,6 +126,7 @@ def learn_stored(
     else:
         opened = open_environment(env, env_options)
         target = target_policy_of(opened, policies, bins)
+        encoding = encoding_of(opened, bins)
         if opened is not env:
             opened.close()
     rows = target(data.label_of(int(data.states[0])))
@@ -130,16 +141,48 @@ def learn_stored(
         raise InputError(
             f"action {data.actions.max()} in the data; the policy has {sizes[0]} actions"
         )
+    actions, kept = max(sizes[0], 1), check_limits(limits)
+    if not kept.none:
+        kept, data = _note_amounts(data, kept, encoding, actions)
     collection = Collection(
         "on-policy",
         horizon=horizon,
         discount=discount,
-        actions=max(sizes[0], 1),
+        actions=actions,
+        limits=kept,
         seed=0,
         names=tuple(policies),
     )
     collection.learn_from(data, target)
     return collection
+
+
+def _note_amounts(
+    data: Dataset, limits: Limits, encoding: StateEncoding | None, actions: int
+) -> tuple[Limits, Dataset]:
+    """The limits by label, and the data with what its steps add to their sums."""
+    if encoding is None:
+        arrays = [limits.forbidden, *(limit.amounts for limit in limits.sums)]
+        shapes = [each.shape[:-1] for each in arrays if isinstance(each, np.ndarray)]
+        shape = shapes[0] if shapes else ()
+        first = data.first_label or (0,) * len(shape)
+        encoding = StateEncoding(_itself, _itself, shape, first, "the data", single=len(shape) == 1)
+    limits = encode_limits(limits, encoding, actions)
+    reported = {}
+    for limit in limits.sums:
+        if isinstance(limit.amounts, str) and limit.amounts != STEPS:
+            if limit.amounts not in data.amounts:
+                known = ", ".join(data.amounts) or "none"
+                raise InputError(
+                    f"the data does not have the {limit.amounts!r} of its steps; it has {known}"
+                )
+            reported[limit.name] = data.amounts[limit.amounts]
+    sources = StepAmounts(Budget(1), None, limits, encoding, actions)
+    return limits, sources.add_known(replace(data, amounts=reported))
+
+
+def _itself(label: Any) -> Any:
+    return label
 
 
 def target_by_label(policy: Any, data: Dataset) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from revar.environments.observations import Bins, StateEncoding, make_encoding
+from revar.environments.observations import Bins, StateEncoding, encoding_of
 from revar.environments.opening import action_count
 from revar.errors import InputError
 from revar.evaluation.policies import ObservationPolicy, ask_policy, resolve_policy
@@ -84,8 +84,7 @@ def target_policy_of(
 
     A single one needs no name.
     """
-    space = getattr(env, "single_observation_space", None) or env.observation_space
-    encoding, actions = make_encoding(space, bins), action_count(env)
+    encoding, actions = encoding_of(env, bins), action_count(env)
     if len(policies) == 1:
         return TargetPolicy(next(iter(policies.values())), encoding, actions)
     targets = {}

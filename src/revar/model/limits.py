@@ -88,7 +88,7 @@ class Limits:
     @property
     def has_caps(self) -> bool:
         """Whether the shares of actions are limited."""
-        given = self.forbidden is not None and np.size(self.forbidden) > 0
+        given = self.forbidden is not None and len(self.forbidden) > 0
         return given or self.max_ratio is not None
 
     @property

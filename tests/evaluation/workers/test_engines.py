@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import revar
@@ -18,7 +19,8 @@ from revar.cluster import start_ray
 from revar.errors import InputError
 from revar.evaluation.workers.worker import environment_seed
 from tests.collection.test_collection import same_data
-from tests.environments.custom import Corridor
+from tests.environments.custom import Corridor, energy
+from tests.evaluation.test_budgets import PRICED
 from tests.evaluation.workers.envs import NAME
 
 SEED = 4
@@ -66,6 +68,21 @@ def same(one: EvaluationResult, other: EvaluationResult) -> bool:
 
 def test_the_same_numbers_whoever_is_slow(plain: EvaluationResult) -> None:
     assert same(run("Sleepy", "processes"), plain)
+
+
+def test_costs_and_limits_travel_to_workers(engine: str) -> None:
+    limits = revar.Limits(max_ratio=2.0, min_return="80%", max_sums=[("risk", 0.9), (energy, 14.0)])
+    asked: dict[str, Any] = {"budget": 1500, "cost": energy, "limits": limits, "horizon": 9}
+    one, other = (
+        revar.evaluate(PRICED, "uniform", workers=2, engine=each, seed=SEED, **asked)
+        for each in (engine, "inline")
+    )
+    assert same(one, other)
+    assert one.kept == other.kept
+    assert set(one.dataset.amounts) == {"cost", "risk", "max_sums 1"}
+    for name, amounts in one.dataset.amounts.items():
+        assert np.array_equal(amounts, other.dataset.amounts[name])
+    assert 1500 <= one.spent < 1500 + 27
 
 
 def test_a_worker_that_is_killed_is_replaced(

@@ -7,7 +7,7 @@ import numpy as np
 
 from revar.collection import Collection
 from revar.collection.batches import Batch, BatchRequest, SharedPlan, pack, prepare
-from revar.environments.observations import Bins, make_encoding
+from revar.environments.observations import Bins, encoding_of
 from revar.environments.opening import action_count, open_environment
 from revar.errors import InputError
 from revar.evaluation.amounts import StepAmounts
@@ -52,7 +52,7 @@ class Worker:
         self.env: Any = open_environment(setup.env, setup.env_options)
         self.plan: SharedPlan | None = None
         self._seed = setup.seed
-        encoding = make_encoding(self.env.observation_space, setup.bins)
+        encoding = encoding_of(self.env, setup.bins)
         actions = action_count(self.env)
         self._collection = Collection(
             setup.strategy,
