@@ -138,6 +138,23 @@ def test_forbidden_states_and_actions_are_read_as_json_or_text() -> None:
     assert forbidden("[1, 2]:0", "door:1", "a:b:3") == (((1, 2), 0), ("door", 1), ("a:b", 3))
 
 
+def test_advice_in_steps_and_within_limits(folder: Path) -> None:
+    given = (*LAKE, "--half-width", "0.02", "--pilot", "300")
+    found = json.loads(output_of("advise", *given, "--cost", "steps", "--max-ratio", "2", "--json"))
+    expected = revar.advise(
+        "FrozenLake-v1", "uniform", half_width=0.02, discount=0.99, seed=1, pilot=300,
+        cost="steps", limits=Limits(max_ratio=2),
+    )  # fmt: skip
+    assert found["gain"] == expected.gain
+    assert found["flow"]["amount"] == expected.flow.amount
+    assert found["flow"]["unit"] == "steps"
+    assert "of the steps that on-policy needs here" in output_of(
+        "advise", *given, "--cost", "steps"
+    )
+    paid = (*FUEL, "--half-width", "0.02", "--pilot", "300", "--cost", "fuel")
+    assert "a cost of " in output_of("advise", *paid)
+
+
 def test_simulate_with_steps() -> None:
     given = ("simulate", "--steps", "400", "--runs", "20")
     shown = output_of(*given, columns=200)

@@ -16,6 +16,7 @@ from revar.cli.options import (
     parse_named_values,
     policy_options,
 )
+from revar.cli.spending import cost_option, limit_options, parse_cost, parse_limits
 
 if TYPE_CHECKING:
     from revar.evaluation.result import EvaluationResult
@@ -66,6 +67,8 @@ def evaluate(
 @policy_options
 @click.option("--half-width", type=float, required=True, help="Of the wanted interval.")
 @click.option("--pilot", default=200, show_default=True, help="On-policy episodes to play first.")
+@cost_option
+@limit_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 def advise(
     environment: str,
@@ -79,9 +82,13 @@ def advise(
     seed: int | None,
     half_width: float,
     pilot: int,
+    cost: str | None,
     as_json: bool,
+    **limiting: Any,
 ) -> None:
     """Say how many episodes are needed, on-policy and with flow, from a pilot or stored episodes.
+
+    With --cost: what is needed in steps, or in what steps cost. Flow keeps to the limits.
 
     ENVIRONMENT is a Gymnasium id, module:factory, a built-in problem, or a file of episodes
     (.npz, .parquet; --horizon is needed where the file does not know it).
@@ -90,6 +97,7 @@ def advise(
     Examples:
       revar advise FrozenLake-v1 --policy uniform --discount 0.99 --pilot 2000 --half-width 0.005
       revar advise lake.npz --policy policy.npy --half-width 0.01
+      revar advise FrozenLake-v1 --policy uniform --half-width 0.01 --cost steps --min-return 95%
     """
     import revar
 
@@ -108,6 +116,8 @@ def advise(
         seed=seed,
         bins=parse_bins(bins_text),
         env_options=options,
+        cost=parse_cost(cost),
+        limits=parse_limits(**limiting),
     )
     if as_json:
         click.echo(json.dumps({**asdict(advice), "sentence": advice.sentence}, indent=1))
