@@ -93,7 +93,7 @@ def simulate(
       revar simulate --problem tree --strategy oracle --strategy revar:confidence_scale=0.1
       revar simulate --problem gridworld:slip=0.3 --episodes 200 --episodes 2000 --output my_results
       revar simulate --problem gridworld --steps 10000 --min-return 95%
-      revar simulate --budget 5000 --cost cost.npy --max-ratio 3 --forbid 12:0 --json
+      revar simulate --budget 5000 --cost cost.npy --max-ratio 3 --json
       revar simulate --strategy on-policy --estimator monte-carlo --estimator doubly-robust --json
     """
     limits = parse_limits(**limiting)

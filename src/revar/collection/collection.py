@@ -9,6 +9,7 @@ import numpy as np
 
 from revar.collection.episode import Episode, EpisodeLog
 from revar.collection.plans import PlanInForce, Planner
+from revar.collection.spending import conditions_of, count_affordable, totals_of
 from revar.collection.states import States
 from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
@@ -146,7 +147,7 @@ class Collection:
         self.steps += int(episodes.states.size)
         if COST in episodes.amounts:
             self.cost += float(episodes.amounts[COST].sum())
-        self._total(episodes)
+        self.totals.add(totals_of(episodes, self._fading, self.amounts.names))
         if self.log is not None:
             self.log.add_many(first, episodes)
 
@@ -190,16 +191,7 @@ class Collection:
         """
         if self.budget is None:
             return sys.maxsize
-        left = self.budget.amount - self.spent
-        if left <= 0.0:
-            return 0
-        if self.budget.by_episode:
-            return max(0, int(left) - under_way)
-        most = float(self.horizon)
-        if self.budget.unit == "cost":
-            dearest = float(self.totals.largest[self.totals.names.index(COST)])
-            most = dearest if dearest > 0.0 else left
-        return max(int(left // most) - under_way, 0 if under_way else 1)
+        return count_affordable(self.budget, self.spent, self.totals, self.horizon, under_way)
 
     @property
     def plan(self) -> Plan | None:
@@ -274,31 +266,13 @@ class Collection:
         if self.plan_in_force is not None:
             self.plan_in_force.episodes += episodes
 
-    def _total(self, episodes: Dataset) -> None:
-        """Note the returns of finished episodes, and the sums of their amounts."""
-        discounted = self._fading[episodes.step_in_episode] * episodes.rewards
-        ones = np.ones(episodes.states.size)
-        columns = [discounted, ones, *(episodes.amounts[name] for name in self.amounts.names)]
-        first = episodes.start[:-1]
-        self.totals.add(np.stack([np.add.reduceat(each, first) for each in columns], axis=1))
-
     def _task(self, policies: FloatArray, *, alone: bool = False) -> Task:
         """The task over states that bear numbers, with what is known of costs and amounts.
 
         Of a state `alone` nothing is known, whatever was observed elsewhere.
         """
-        states = policies.shape[1]
-        cost, limits = None, self.limits
-        if self.amounts.names:
-            known = AmountStatistics(self.amounts.names, self.actions) if alone else self.amounts
-            means, variances = known.means(states), known.variances(states)
-            paid = self.amounts.names[0] == COST
-            cost = means[0] if paid else None
-            sums = [
-                replace(limit, amounts=means[paid + i], variance=variances[paid + i])
-                for i, limit in enumerate(limits.sums)
-            ]
-            limits = replace(limits, max_sums=sums)
+        known = AmountStatistics(self.amounts.names, self.actions) if alone else self.amounts
+        cost, limits = conditions_of(self.limits, known, policies.shape[1])
         question = Question.about(policies, self.combinations)
         return Task(
             question.policy,
@@ -306,8 +280,7 @@ class Collection:
             self.discount,
             budget=self.budget if alone and cost is not None else self._budget_in_all(cost),
             cost=cost,
-            # What is forbidden no target policy takes, and so no strategy.
-            limits=replace(limits, forbidden=None),
+            limits=limits,
             question=question,
         )
 

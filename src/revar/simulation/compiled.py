@@ -10,7 +10,14 @@ from numba import boolean, float64, int64, types
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.model.arrays import Layers, Outcomes, RunStatistics
 from revar.model.structure import reachable_layers
-from revar.simulation.loop import Revisions, RunResults, loop_around, play_episodes, play_run
+from revar.simulation.loop import (
+    EPISODES_BETWEEN_STOPS,
+    Revisions,
+    RunResults,
+    loop_around,
+    play_episodes,
+    play_run,
+)
 from revar.simulation.recording import Log, dataset_of, empty_log
 from revar.simulation.result import Job
 from revar.simulation.world import World
@@ -109,6 +116,7 @@ def make_compiled_player(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
     in_loop = isinstance(job.estimator, CertaintyEquivalence)
     known = isinstance(job.estimator, CertaintyEquivalence) and job.estimator.known_transitions
     logging = job.keep_episodes or not in_loop
+    room = _expected_size(job) if logging else (0, 0)
 
     def play(run: int) -> bool:
         ended, log = play_run(
@@ -136,7 +144,7 @@ def make_compiled_player(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
                 job.finished[run],
                 job.spent[run],
             ),
-            empty_log(kept=logging),
+            empty_log(*room),
             job.stream(run),
             job.stop,
         )
@@ -153,6 +161,20 @@ def make_compiled_player(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
         return bool(ended)
 
     return play
+
+
+def _expected_size(job: Job) -> tuple[int, int]:
+    """Episodes and steps that a log needs room for, where the budget tells; memory is not touched
+    before it is written to.
+    """
+    budget, horizon = job.budget, job.mdp.horizon
+    if budget.unit == "cost":
+        return 1, 1
+    episodes = int(budget.amount) + EPISODES_BETWEEN_STOPS
+    steps = episodes * horizon
+    if budget.unit == "steps":
+        steps = int(budget.amount) + (EPISODES_BETWEEN_STOPS + 1) * horizon
+    return episodes, steps
 
 
 def _pointer_to(function: Any, signature: Any) -> Any:

@@ -81,6 +81,7 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
     by_step = tables > 1 and not alternates  # as `Plan` has it
     logging = log.states.size > 0
     by_visit = task.episode_cost == 0.0
+    used = spent[0]
     times = parameters.plan_times
     always = times.size == 0
     upcoming = 0
@@ -154,10 +155,10 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
                 on_step(task, statistics, plan, parameters, path, steps, episode)
         if logging:
             log.start[episode + 1] = log.start[episode] + steps
-        spent[0] += task.episode_cost
+        used += task.episode_cost
         if by_visit:
             for step in range(steps):
-                spent[0] += task.visit_cost[path.states[step], path.actions[step]]
+                used += task.visit_cost[path.states[step], path.actions[step]]
         if always or episode + 1 == due:
             if revisions.in_loop:
                 revise_in_loop(task, statistics, plan, parameters, path, steps, episode + 1)
@@ -165,8 +166,10 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
                 on_episode(task, statistics, plan, parameters, path, steps, episode + 1)
             upcoming += 1
             due = times[upcoming] if upcoming < times.size else -1
-        if spent[0] >= until:
-            return episode + 1
+        if used >= until:
+            end = episode + 1
+            break
+    spent[0] = used
     return end
 
 

@@ -46,9 +46,8 @@ class Log(NamedTuple):
     propensities: FloatArray  # [step]
 
 
-def empty_log(*, kept: bool) -> Log:
-    """A log that grows, or one without room."""
-    episodes = steps = 1 if kept else 0
+def empty_log(episodes: int, steps: int) -> Log:
+    """A log with room for so many, which grows; without room for steps none are kept."""
     return Log(
         np.zeros(episodes + 1, dtype=np.int64),
         np.zeros(steps, dtype=np.int64),
@@ -110,10 +109,10 @@ def dataset_of(log: Log, states: int, episodes: int) -> Dataset:
     """The first episodes of a log, on a model of so many states."""
     steps = int(log.start[episodes])
     return Dataset(
-        log.start[: episodes + 1].copy(),
-        log.states[:steps].copy(),
-        log.actions[:steps].copy(),
-        log.rewards[:steps].copy(),
+        log.start[: episodes + 1],
+        log.states[:steps],
+        log.actions[:steps],
+        log.rewards[:steps],
         np.where(log.successors[:steps] == states, ENDED, log.successors[:steps]),
-        log.propensities[:steps].copy(),
+        log.propensities[:steps],
     )
