@@ -29,7 +29,8 @@ from revar.evaluation.target_policies import (
     name_policy,
     target_policy_of,
 )
-from revar.evaluation.workers.pool import PoolPlayer, PoolSettings, choose_pool, default_batch
+from revar.evaluation.workers.player import PoolPlayer
+from revar.evaluation.workers.pool import PoolSettings, choose_pool, default_batch
 from revar.evaluation.workers.worker import WorkerSetup
 from revar.model.limits import Limits, check_limits
 from revar.model.trajectory import Dataset

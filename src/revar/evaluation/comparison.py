@@ -84,7 +84,7 @@ class ComparisonResult(CollectedResult):
         """The mean of the values."""
         return mean(each.value for each in self.values.values())
 
-    @property
+    @cached_property
     def on_policy_episodes(self) -> dict[str, float]:
         """Episodes of an A/B test that tells the best from each other policy equally well.
 

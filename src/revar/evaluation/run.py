@@ -22,7 +22,7 @@ from revar.evaluation.interrupts import EpisodeError, Interrupt, Stopped
 from revar.evaluation.players import Player, VectorPlayer
 from revar.evaluation.result import CollectedResult
 from revar.evaluation.target_policies import TargetPolicies, TargetPolicy
-from revar.evaluation.workers.pool import PoolPlayer
+from revar.evaluation.workers.player import PoolPlayer
 from revar.model.trajectory import Dataset
 
 # Called with what is spent of the budget, and with the budget, both in its unit.
