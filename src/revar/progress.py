@@ -8,7 +8,8 @@ from contextlib import contextmanager
 def progress_bar(description: str, unit: str = "episodes") -> Iterator[Callable[..., None]]:
     """A rich bar with the time left, to be given as `progress`; gone when the work is done.
 
-    It is called with what is done, what there is to do and, if that changes, a description.
+    It is called with what is done, what there is to do, both in the unit of the budget, and, if
+    that changes, a description.
 
     with revar.progress_bar("tree") as progress:
         revar.simulate(mdp, policy, "flow", episodes=1000, runs=1000, progress=progress)

@@ -15,8 +15,8 @@ from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset
 from revar.problems import Problem
-from revar.strategies import OnPolicy, Plan, ReducedVariance, Selection, Strategy
-from revar.strategies.compiled_rule import CompiledRule
+from revar.strategies import OnPolicy, Plan, ReducedVariance, Selection, Strategy, Uniform
+from revar.strategies.compiled_rule import CompiledPlan, CompiledRule
 from revar.testing.problems import crossroads
 from revar.theory.proportions import sampling_proportions
 
@@ -149,6 +149,33 @@ class TwoFaced(ReducedVariance):
 
     def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule:
         return ReducedVariance(confidence_scale=0.5).compiled_rule(task, tree=tree)
+
+
+@dataclass(frozen=True)
+class Unlimited(Uniform):
+    """Says that it keeps limits, and knows of none."""
+
+    keeps_limits: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class InHaste(OnPolicy):
+    """Takes every action three times first, whatever its share may be."""
+
+    def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
+        scores = np.repeat(task.policy[None], task.horizon, axis=0)
+        return Plan(scores, Selection.FOLLOW, visits_first=3)
+
+
+@dataclass(frozen=True)
+class TwoFacedUnderLimits(OnPolicy):
+    """Its compiled rule takes any action of the target policy, as soon as there are limits."""
+
+    def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule | None:
+        if task.limits.none:
+            return super().compiled_rule(task, tree=tree)
+        plan = Uniform().plan(task, VisitStatistics(task.states, task.actions))
+        return CompiledRule(CompiledPlan.of(plan.scores))
 
 
 @dataclass(frozen=True)
@@ -310,6 +337,9 @@ BROKEN_STRATEGIES: dict[str, list[Callable[[], Strategy]]] = {
     "check_threads_do_not_matter": [Restless, Counting],
     "check_runs_are_independent": [Counting],
     "check_compiled_agrees_with_plain": [TwoFaced],
+    "check_plans_keep_caps": [Unlimited, InHaste],
+    "check_the_first_plan_is_the_target_policy": [Unlimited, InHaste],
+    "check_limits_compiled_and_plain": [TwoFacedUnderLimits],
     "check_nothing_is_pickled": [Pickling],
     "check_planning_has_no_memory": [Counting, Writing],
     "check_only_oracles_see_the_model": [Peeking, Demanding, Pretender],

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from revar.cli.options import EPISODES, parse_bins, parse_named_values, search_this_folder
+from revar.cli.spending import parse_cost, parse_limits
 from revar.errors import INTERRUPTED, InputError
 
 
@@ -22,6 +23,14 @@ def collect_and_show(
     env_options: tuple[str, ...],
     bins_text: str | None,
     episodes: int | None,
+    steps: int | None,
+    budget: float | None,
+    cost: str | None,
+    forbid: tuple[str, ...],
+    max_ratio: float | None,
+    min_return: str | None,
+    max_sums: tuple[str, ...],
+    limit_confidence: float | None,
     output: str | None,
     resume: str | None,
     figure: str | None,
@@ -41,7 +50,15 @@ def collect_and_show(
     stopped: revar.EvaluationError | None = None
     try:
         found = run(
-            episodes=_read_budget(resume) if episodes is None else episodes,
+            **_find_budget(episodes, steps, budget, resume),
+            cost=parse_cost(cost),
+            limits=parse_limits(
+                forbid=forbid,
+                max_ratio=max_ratio,
+                min_return=min_return,
+                max_sums=max_sums,
+                limit_confidence=limit_confidence,
+            ),
             env_options=parse_named_values(env_options),
             bins=parse_bins(bins_text),
             progress=sys.stderr.isatty(),
@@ -71,11 +88,22 @@ def finite(number: float) -> float | None:
     return float(number) if isfinite(number) else None
 
 
-def _read_budget(resume: str | None) -> int:
+def _find_budget(
+    episodes: int | None, steps: int | None, budget: float | None, resume: str | None
+) -> dict[str, Any]:
+    """The budget that is given, or that of the resumed file, or EPISODES."""
+    given = {"episodes": episodes, "steps": steps, "budget": budget}
+    if any(amount is not None for amount in given.values()):
+        return given
     from revar.datasets.files import load_collected
 
     conditions = None if resume is None else load_collected(resume)[1]
-    return EPISODES if conditions is None else conditions.episodes
+    if conditions is None:
+        return {"episodes": EPISODES}
+    if conditions.budget_amount is None or conditions.budget_unit == "episodes":
+        return {"episodes": conditions.episodes}
+    unit = "budget" if conditions.budget_unit == "cost" else conditions.budget_unit
+    return {unit: conditions.budget_amount}
 
 
 def _unused_name(environment: str, seed: int) -> str:

@@ -49,6 +49,7 @@ def compare(
       revar compare FrozenLake-v1 old=old.npy new=new.npy --discount 0.99 --episodes 5000
       revar compare FrozenLake-v1 a=my_module:a b=my_module:b c=uniform --decide 0.95
       revar compare gridworld own=own uniform=uniform --decide 0.99 --indifference 0.05
+      revar compare FrozenLake-v1 old=old.npy new=new.npy --steps 50000 --max-ratio 3
       revar compare my_module:Simulator old=old.npy new=new.npy --workers 8 --output runs.npz
     """
     import revar
@@ -99,6 +100,9 @@ def _numbers(result: "ComparisonResult") -> dict[str, Any]:
         },
         "chances_of_best": result.chances_of_best,
         "episodes": result.episodes,
+        "steps": result.steps,
+        "spent": result.spent,
+        "unit": result.budget.unit,
         "prior_episodes": result.prior_episodes,
         "strategy": result.strategy,
         "question": result.question,

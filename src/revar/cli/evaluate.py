@@ -16,6 +16,7 @@ from revar.cli.options import (
     parse_named_values,
     policy_options,
 )
+from revar.cli.spending import cost_option, limit_options, parse_cost, parse_limits
 
 if TYPE_CHECKING:
     from revar.evaluation.result import EvaluationResult
@@ -45,7 +46,9 @@ def evaluate(
       revar evaluate FrozenLake-v1 --policy policy.npy --env-option map_name=8x8 --output lake.npz
       revar evaluate Blackjack-v1 --policy my_module:policy --half-width 0.02 --episodes 50000
       revar evaluate CartPole-v1 --policy my_module:policy --bins '[[0], [0], [-0.1, 0, 0.1], [0]]'
-      revar evaluate gridworld
+      revar evaluate gridworld --steps 20000 --min-return 95%
+      revar evaluate my_module:Simulator --policy uniform --budget 3600 --cost seconds
+      revar evaluate my_module:Simulator --policy uniform --forbid 2 --max-sum unsafe=0.1
       revar evaluate my_module:Simulator --policy my_module:policy --workers 8 --output runs.npz
     """
     import revar
@@ -64,6 +67,8 @@ def evaluate(
 @policy_options
 @click.option("--half-width", type=float, required=True, help="Of the wanted interval.")
 @click.option("--pilot", default=200, show_default=True, help="On-policy episodes to play first.")
+@cost_option
+@limit_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 def advise(
     environment: str,
@@ -77,9 +82,13 @@ def advise(
     seed: int | None,
     half_width: float,
     pilot: int,
+    cost: str | None,
     as_json: bool,
+    **limiting: Any,
 ) -> None:
     """Say how many episodes are needed, on-policy and with flow, from a pilot or stored episodes.
+
+    With --cost: what is needed in steps, or in what steps cost. Flow keeps to the limits.
 
     ENVIRONMENT is a Gymnasium id, module:factory, a built-in problem, or a file of episodes
     (.npz, .parquet; --horizon is needed where the file does not know it).
@@ -88,6 +97,7 @@ def advise(
     Examples:
       revar advise FrozenLake-v1 --policy uniform --discount 0.99 --pilot 2000 --half-width 0.005
       revar advise lake.npz --policy policy.npy --half-width 0.01
+      revar advise FrozenLake-v1 --policy uniform --half-width 0.01 --cost steps --min-return 95%
     """
     import revar
 
@@ -106,6 +116,8 @@ def advise(
         seed=seed,
         bins=parse_bins(bins_text),
         env_options=options,
+        cost=parse_cost(cost),
+        limits=parse_limits(**limiting),
     )
     if as_json:
         click.echo(json.dumps({**asdict(advice), "sentence": advice.sentence}, indent=1))
@@ -120,11 +132,20 @@ def _numbers(result: "EvaluationResult") -> dict[str, Any]:
         "interval": [finite(end) for end in result.interval],
         "confidence": result.confidence,
         "episodes": result.episodes,
+        "steps": result.steps,
+        "spent": result.spent,
+        "unit": result.budget.unit,
         "prior_episodes": result.prior_episodes,
         "unvisited_probability": result.unvisited_probability,
         "strategy": result.strategy,
         "seed": result.seed,
         "stopped": result.stopped,
+        "limits": [
+            {"name": each.name, "asked": each.asked, "realised": each.realised, "kept": each.kept}
+            for each in result.kept
+        ],
+        "gain": finite(result.gain),
+        "gain_per_step": finite(result.gain_per_step),
         "on_policy_standard_error": finite(result.alternatives.on_policy),
         "monte_carlo_standard_error": finite(result.alternatives.monte_carlo),
     }

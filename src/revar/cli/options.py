@@ -2,18 +2,17 @@
 
 import json
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from revar.cli.spending import LIMITS, SPENDING, ClickFunction, add_options
 from revar.errors import InputError
 
 if TYPE_CHECKING:
     from revar.environments.observations import Bins
     from revar.experiments.engines import Engine
 
-ClickFunction = TypeVar("ClickFunction", bound=Callable[..., Any])
 
 _POLICY = (
     click.option(
@@ -44,6 +43,8 @@ EPISODES = 1000
 _COLLECTING = (
     click.option("--strategy", default="flow", show_default=True, help="Strategy id."),
     click.option("--episodes", type=int, help=f"Default: {EPISODES}, or that of the resumed file."),
+    *SPENDING,
+    *LIMITS,
     click.option("--environments", default=1, show_default=True, help="Played side by side."),
     click.option("--workers", type=int, help="Worker processes; 1 is this process."),
     click.option(
@@ -83,30 +84,22 @@ _ENGINE = (
 
 def environment_options(command: ClickFunction) -> ClickFunction:
     """Add the environment, and the options that say how it is played."""
-    return _add(_ENVIRONMENT, command)
+    return add_options(_ENVIRONMENT, command)
 
 
 def policy_options(command: ClickFunction) -> ClickFunction:
     """Add --policy, --epsilon and --confidence."""
-    return _add(_POLICY, command)
+    return add_options(_POLICY, command)
 
 
 def collecting_options(command: ClickFunction) -> ClickFunction:
     """Add the options that say how episodes are collected, and where to."""
-    return _add(_COLLECTING, command)
+    return add_options(_COLLECTING, command)
 
 
 def engine_options(command: ClickFunction) -> ClickFunction:
     """Add --threads, --engine and --address."""
-    return _add(_ENGINE, command)
-
-
-def _add(
-    options: tuple[Callable[[ClickFunction], ClickFunction], ...], command: ClickFunction
-) -> ClickFunction:
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return add_options(_ENGINE, command)
 
 
 def make_engine(name: str, threads: int | None, address: str | None) -> "Engine":

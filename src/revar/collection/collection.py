@@ -9,13 +9,14 @@ import numpy as np
 
 from revar.collection.episode import Episode, EpisodeLog
 from revar.collection.plans import PlanInForce, Planner
+from revar.collection.spending import conditions_of, count_affordable, totals_of
 from revar.collection.states import States
 from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.estimator import Estimate, JointEstimate
 from revar.model.amounts import COST, RETURN, STEPS, AmountStatistics, EpisodeTotals
 from revar.model.arrays import FloatArray, IntArray
-from revar.model.budget import Budget
+from revar.model.budget import Budget, as_budget
 from revar.model.limits import Limits, check_limits
 from revar.model.question import Combinations, Question, combinations_of
 from revar.model.statistics import VisitStatistics
@@ -73,8 +74,9 @@ class Collection:
         self.actions = check_count(actions, "actions")
         self.discount = check_discount(discount)
         self._fading = self.discount ** np.arange(self.horizon, dtype=np.float64)  # [L]
-        self.budget = Budget(budget) if isinstance(budget, int) else budget
+        self.budget = as_budget(budget)
         self.limits = check_limits(limits)
+        self.limits.check_actions(self.actions)
         if not (self.limits.none or self.strategy.keeps_limits):
             raise InputError(
                 f"strategy {self.strategy.id!r} knows no limits; 'flow' and 'on-policy' keep them"
@@ -145,7 +147,7 @@ class Collection:
         self.steps += int(episodes.states.size)
         if COST in episodes.amounts:
             self.cost += float(episodes.amounts[COST].sum())
-        self._total(episodes)
+        self.totals.add(totals_of(episodes, self._fading, self.amounts.names))
         if self.log is not None:
             self.log.add_many(first, episodes)
 
@@ -189,15 +191,7 @@ class Collection:
         """
         if self.budget is None:
             return sys.maxsize
-        left = self.budget.amount - self.spent
-        if left <= 0.0:
-            return 0
-        if self.budget.by_episode:
-            return max(0, int(left) - under_way)
-        most = float(self.horizon)
-        if self.budget.unit == "cost":
-            most = float(self.totals.largest[self.totals.names.index(COST)]) or left
-        return max(int(left // most) - under_way, 0 if under_way else 1)
+        return count_affordable(self.budget, self.spent, self.totals, self.horizon, under_way)
 
     @property
     def plan(self) -> Plan | None:
@@ -243,7 +237,7 @@ class Collection:
             return self._planner.plan(self._task(policies), self.statistics, covered)
         # A plan for no state yet, of the kind that the strategy makes for a single one.
         equal = np.full((len(self.states.names), 1, self.actions), 1.0 / self.actions)
-        alone = self._planner.plan(self._task(equal), VisitStatistics(1, self.actions))
+        alone = self._planner.plan(self._task(equal, alone=True), VisitStatistics(1, self.actions))
         plan = replace(alone.plan, scores=alone.plan.scores[:, :0])
         return PlanInForce(plan, self.strategy.id, covered)
 
@@ -256,7 +250,7 @@ class Collection:
 
     def scores_without_data(self, row: FloatArray) -> FloatArray:
         """Scores for a state with rows [J, A] that a plan does not cover, [1 or L, 1, A]."""
-        return self._planner.scores_without_data(self._task(row[:, None]))
+        return self._planner.scores_without_data(self._task(row[:, None], alone=True))
 
     def keep(self, episode: Episode) -> None:
         """Count a finished episode, and keep its steps."""
@@ -272,50 +266,34 @@ class Collection:
         if self.plan_in_force is not None:
             self.plan_in_force.episodes += episodes
 
-    def _total(self, episodes: Dataset) -> None:
-        """Note the returns of finished episodes, and the sums of their amounts."""
-        discounted = self._fading[episodes.step_in_episode] * episodes.rewards
-        ones = np.ones(episodes.states.size)
-        columns = [discounted, ones, *(episodes.amounts[name] for name in self.amounts.names)]
-        first = episodes.start[:-1]
-        self.totals.add(np.stack([np.add.reduceat(each, first) for each in columns], axis=1))
+    def _task(self, policies: FloatArray, *, alone: bool = False) -> Task:
+        """The task over states that bear numbers, with what is known of costs and amounts.
 
-    def _task(self, policies: FloatArray) -> Task:
-        """The task over states that bear numbers, with what is known of costs and amounts."""
-        states = policies.shape[1]
-        cost, limits = None, self.limits
-        if self.amounts.names:
-            means, variances = self.amounts.means(states), self.amounts.variances(states)
-            paid = self.amounts.names[0] == COST
-            cost = means[0] if paid else None
-            sums = [
-                replace(limit, amounts=means[paid + i], variance=variances[paid + i])
-                for i, limit in enumerate(limits.sums)
-            ]
-            limits = replace(limits, max_sums=sums)
+        Of a state `alone` nothing is known, whatever was observed elsewhere.
+        """
+        known = AmountStatistics(self.amounts.names, self.actions) if alone else self.amounts
+        cost, limits = conditions_of(self.limits, known, policies.shape[1])
         question = Question.about(policies, self.combinations)
         return Task(
             question.policy,
             self.horizon,
             self.discount,
-            budget=self._budget_in_all(states, cost),
+            budget=self.budget if alone and cost is not None else self._budget_in_all(cost),
             cost=cost,
-            # What is forbidden no target policy takes, and so no strategy.
-            limits=replace(limits, forbidden=None),
+            limits=limits,
             question=question,
         )
 
-    def _budget_in_all(self, states: int, cost: FloatArray | None) -> Budget | None:
-        """The budget, and what the statistics hold beside what was spent of it."""
-        budget = self.budget
-        if budget is None or budget.by_episode:
-            return None if budget is None else budget.raised_by(self.prior_episodes)
-        visits = self.statistics.visits
-        if states < len(visits):  # a state alone
+    def _budget_in_all(self, cost: FloatArray | None) -> Budget | None:
+        """The budget, and what the statistics hold beside what was spent of it: prior episodes."""
+        budget, visits = self.budget, self.statistics.visits
+        if budget is None or self.prior_episodes == 0:
             return budget
-        paid = budget.visit_cost(cost, states, self.actions)[: len(visits)]
-        beside = float(np.sum(paid * visits)) - self.spent
-        return budget.raised_by(round(beside) if budget.unit == "steps" else max(0.0, beside))
+        if budget.by_episode:
+            return budget.raised_by(self.prior_episodes)
+        if cost is None:
+            return budget.raised_by(int(visits.sum()) - self.steps)
+        return budget.raised_by(max(0.0, float(np.sum(cost[: len(visits)] * visits)) - self.cost))
 
 
 def renumber(episodes: Dataset, numbers: IntArray) -> Dataset:

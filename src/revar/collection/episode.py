@@ -8,6 +8,7 @@ import numpy as np
 
 from revar.collection.plans import Decision, PlanInForce
 from revar.errors import InputError
+from revar.model.amounts import check_amount
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.trajectory import ENDED, Dataset
 from revar.model.validation import LARGEST_REWARD, check_reward
@@ -141,6 +142,10 @@ class Episode:
                 f"a step needs the amounts {', '.join(collection.amounts.names) or 'of nothing'}; "
                 f"it has {len(amounts)}"
             )
+        if amounts:
+            place = f"action {action} in state {collection.states[state]!r}"
+            names = collection.amounts.names
+            amounts = tuple(map(check_amount, amounts, names, [place] * len(names)))
         successor = ENDED if next_state is None else collection.states.number(next_state)
         if not self.rewards:
             collection.statistics.start_episode(state)

@@ -51,7 +51,9 @@ class AmountStatistics:
         """The mean of each amount, [amount, S, A]; of pairs without data, that of all steps."""
         count = self._counts(states)
         total = max(1, int(self._count.sum()))
-        usual = self._sum.sum(axis=(1, 2), keepdims=True) / total
+        # Of as many rows as were met: how many are reserved would change the last bit.
+        met = 1 + int(np.flatnonzero(self._count.any(axis=1)).max(initial=-1))
+        usual = self._sum[:, :met].sum(axis=(1, 2), keepdims=True) / total
         sums = self._padded(self._sum, states)
         return np.asarray(np.where(count > 0, sums / count.clip(min=1), usual))
 
@@ -97,14 +99,14 @@ class EpisodeTotals:
         self.episodes = 0
         self.sums = np.zeros(len(self.names))
         self.squares = np.zeros(len(self.names))
-        self.largest = np.zeros(len(self.names))
+        self.largest = np.full(len(self.names), -inf)
 
     def add(self, totals: FloatArray) -> None:
         """Episodes had these totals, [episode, name]."""
         self.episodes += len(totals)
         self.sums += totals.sum(axis=0)
         self.squares += (totals * totals).sum(axis=0)
-        self.largest = np.maximum(self.largest, totals.max(axis=0, initial=0.0))
+        self.largest = np.maximum(self.largest, totals.max(axis=0, initial=-inf))
 
     def mean(self, name: str) -> tuple[float, float]:
         """The mean of all episodes, and its standard error: infinite below two episodes."""

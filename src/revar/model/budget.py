@@ -55,6 +55,11 @@ class Budget:
         return f"{round(amount):,} {name}"
 
 
+def as_budget(budget: "Budget | int | None") -> "Budget | None":
+    """The budget; a number is one of episodes, and None stands for no end."""
+    return budget if budget is None or isinstance(budget, Budget) else Budget(budget)
+
+
 def check_budget(
     episodes: Any = None, steps: Any = None, budget: Any = None, cost: Any = None
 ) -> Budget:

@@ -12,7 +12,7 @@ from revar.errors import InputError
 from revar.model.arrays import BoolArray, FloatArray
 from revar.model.validation import as_floats, check_confidence
 
-Pairs: TypeAlias = tuple[tuple[Hashable, int], ...]
+Forbidden: TypeAlias = tuple[int | tuple[Hashable, int], ...]  # actions, or states with actions
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +44,8 @@ class SumLimit:
 class Limits:
     """Limits that every behavior which collects data must keep.
 
-    forbidden: what is never done: a bool array [S, A], a list of (state, action) pairs, or a list
-        of actions, which then are forbidden everywhere. In an environment states are observations.
+    forbidden: what is never done: a bool array [S, A], or a list of (state, action) pairs and of
+        actions, which are forbidden everywhere. In an environment states are observations.
     max_ratio: no action is taken more than so many times as often as the target policy takes it,
         in any state and at any step; of several policies, their mean.
     min_return: the least expected return of an episode that collects: a number, or a share of the
@@ -58,7 +58,7 @@ class Limits:
         far as the data tells; until there is enough data the target policy collects.
     """
 
-    forbidden: Any = None  # BoolArray | Pairs | tuple[int, ...] | None once it is checked
+    forbidden: Any = None  # BoolArray | Forbidden | None once it is checked
     max_ratio: float | None = None
     min_return: float | str | None = None
     max_sums: Any = ()  # tuple[SumLimit, ...] once it is checked
@@ -120,11 +120,32 @@ class Limits:
     def forbidden_in(self, state: Hashable, actions: int) -> BoolArray:
         """Which actions are forbidden in a state that is known by its key, [A]."""
         row = np.zeros(actions, dtype=bool)
+        if isinstance(self.forbidden, np.ndarray):
+            if not isinstance(state, int) or not 0 <= state < len(self.forbidden):
+                raise InputError(
+                    f"forbidden is an array of {len(self.forbidden)} states, and has no row for "
+                    f"state {state!r}; give pairs (state, action)"
+                )
+            return np.array(self.forbidden[state])
         for entry in self.forbidden or ():
             where, action = entry if isinstance(entry, tuple) else (state, entry)
             if where == state:
                 row[action] = True
         return row
+
+    def check_actions(self, actions: int) -> None:
+        """Refuse what is forbidden of actions that there are not."""
+        if isinstance(self.forbidden, np.ndarray):
+            if self.forbidden.ndim != 2 or self.forbidden.shape[1] != actions:
+                raise InputError(
+                    f"forbidden has shape {self.forbidden.shape}; it must be [states, actions], "
+                    f"and there are {actions} actions"
+                )
+            return
+        for entry in self.forbidden or ():
+            action = entry[1] if isinstance(entry, tuple) else entry
+            if action >= actions:
+                raise InputError(f"forbidden names action {action}; there are {actions} actions")
 
     def caps(self, policy: FloatArray) -> FloatArray:
         """The largest share that each action may have, [S, A], where `policy` is the target.
@@ -159,17 +180,18 @@ def check_limits(limits: Any) -> Limits:
     return limits
 
 
-def _check_forbidden(forbidden: Any) -> BoolArray | Pairs | tuple[int, ...] | None:
+def _check_forbidden(forbidden: Any) -> BoolArray | Forbidden | None:
     if forbidden is None:
         return None
     if isinstance(forbidden, np.ndarray) and forbidden.dtype == bool and forbidden.ndim > 1:
         return np.array(forbidden)
     if isinstance(forbidden, Iterable) and not isinstance(forbidden, str | bytes):
         entries = list(forbidden)
-        if all(_is_action(entry) for entry in entries):
-            return tuple(int(action) for action in entries)
-        if all(_is_pair(entry) for entry in entries):
-            return tuple((_hashable(state), int(action)) for state, action in entries)
+        if all(_is_action(entry) or _is_pair(entry) for entry in entries):
+            return tuple(
+                int(entry) if _is_action(entry) else (_hashable(entry[0]), int(entry[1]))
+                for entry in entries
+            )
         rows = np.asarray(entries) if all(np.ndim(entry) == 1 for entry in entries) else None
         if rows is not None and rows.dtype == bool and rows.ndim == 2:
             return np.array(rows)

@@ -7,7 +7,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
-from revar.model.budget import Budget, check_visit_costs
+from revar.model.budget import Budget, as_budget, check_visit_costs
 from revar.model.limits import Limits, check_limits
 from revar.model.mdp import TabularMDP, check_initial
 from revar.model.question import Question
@@ -50,6 +50,7 @@ class Task:
             "policy": question.policy,
             "horizon": check_horizon(self.horizon),
             "discount": check_discount(self.discount),
+            "budget": as_budget(self.budget),
         }
         if self.initial is not None:
             checked["initial"] = check_initial(self.initial)
@@ -101,7 +102,7 @@ class Task:
             horizon=mdp.horizon,
             discount=mdp.discount,
             initial=mdp.arrays.initial,
-            budget=Budget(budget) if isinstance(budget, int) else budget,
+            budget=as_budget(budget),
             model=mdp,
             cost=cost,
             limits=check_limits(limits),

@@ -67,7 +67,8 @@ def check_confidence(confidence: Any, name: str = "confidence") -> float:
 
 def check_half_width(half_width: Any, name: str = "half_width") -> float:
     """A positive number."""
-    if not (isinstance(half_width, Real) and 0.0 < float(half_width) < inf):
+    number = isinstance(half_width, Real) and not isinstance(half_width, bool)
+    if not (number and 0.0 < float(half_width) < inf):
         raise InputError(f"{name} is {half_width!r}; it must be positive")
     return float(half_width)
 

@@ -10,15 +10,15 @@ from numba import boolean, float64, int64, types
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.model.arrays import Layers, Outcomes, RunStatistics
 from revar.model.structure import reachable_layers
-from revar.model.trajectory import ENDED, Dataset
 from revar.simulation.loop import (
-    Log,
+    EPISODES_BETWEEN_STOPS,
     Revisions,
     RunResults,
     loop_around,
     play_episodes,
     play_run,
 )
+from revar.simulation.recording import Log, dataset_of, empty_log
 from revar.simulation.result import Job
 from revar.simulation.world import World
 from revar.strategies.compiled_rule import (
@@ -81,7 +81,7 @@ EPISODES_SIGNATURE = int64(
     *(int64, int64, float64, _FLOATS, _WORLD, _TASK, _STATISTICS, _PLAN, _PARAMETERS),
     *(_RULE, _RULE, _REVISIONS, int64, int64, boolean, _PATH, _LOG, _GENERATOR),
 )
-RUN_SIGNATURE = boolean(
+RUN_SIGNATURE = cast(Any, types).Tuple((boolean, _LOG))(
     *(_WORLD, _TASK, _tuple_type(Layers, _INTS, _INTS), _OUTCOMES, _PLAN, _PARAMETERS),
     *(types.FunctionType(EPISODES_SIGNATURE), _RULE, _RULE, _REVISIONS),
     *(boolean, boolean, int64, int64, boolean, _FLOATS, _RESULTS, _LOG, _GENERATOR, _INTS),
@@ -116,10 +116,10 @@ def make_compiled_player(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
     in_loop = isinstance(job.estimator, CertaintyEquivalence)
     known = isinstance(job.estimator, CertaintyEquivalence) and job.estimator.known_transitions
     logging = job.keep_episodes or not in_loop
+    room = _expected_size(job) if logging else (0, 0)
 
     def play(run: int) -> bool:
-        log = _empty_log(job.most_episodes, job.most_steps) if logging else _empty_log(0, 0)
-        ended = play_run(
+        ended, log = play_run(
             world,
             arrays,
             layers,
@@ -144,12 +144,12 @@ def make_compiled_player(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
                 job.finished[run],
                 job.spent[run],
             ),
-            log,
+            empty_log(*room),
             job.stream(run),
             job.stop,
         )
         if logging and ended:
-            dataset = _dataset(log, mdp.states, int(job.finished[run, 0]))
+            dataset = dataset_of(log, mdp.states, int(job.finished[run, 0]))
             if not in_loop:
                 for i, count in enumerate(job.episodes_at_checkpoints(dataset)):
                     if job.stop[0] != 0:
@@ -161,6 +161,20 @@ def make_compiled_player(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
         return bool(ended)
 
     return play
+
+
+def _expected_size(job: Job) -> tuple[int, int]:
+    """Episodes and steps that a log needs room for, where the budget tells; memory is not touched
+    before it is written to.
+    """
+    budget, horizon = job.budget, job.mdp.horizon
+    if budget.unit == "cost":
+        return 1, 1
+    episodes = int(budget.amount) + EPISODES_BETWEEN_STOPS
+    steps = episodes * horizon
+    if budget.unit == "steps":
+        steps = int(budget.amount) + (EPISODES_BETWEEN_STOPS + 1) * horizon
+    return episodes, steps
 
 
 def _pointer_to(function: Any, signature: Any) -> Any:
@@ -176,26 +190,3 @@ def _compile_for(function: Any, signature: Any) -> Any:
     if signature.args not in dispatcher.overloads:
         dispatcher.compile(signature)
     return dispatcher.overloads[signature.args]
-
-
-def _empty_log(episodes: int, steps: int) -> Log:
-    return Log(
-        np.zeros(episodes + 1, dtype=np.int64),
-        np.zeros(steps, dtype=np.int64),
-        np.zeros(steps, dtype=np.int64),
-        np.zeros(steps),
-        np.zeros(steps, dtype=np.int64),
-        np.zeros(steps),
-    )
-
-
-def _dataset(log: Log, states: int, episodes: int) -> Dataset:
-    steps = int(log.start[episodes])
-    return Dataset(
-        log.start[: episodes + 1],
-        log.states[:steps],
-        log.actions[:steps],
-        log.rewards[:steps],
-        np.where(log.successors[:steps] == states, ENDED, log.successors[:steps]),
-        log.propensities[:steps],
-    )

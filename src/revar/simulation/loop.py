@@ -9,8 +9,8 @@ import numpy as np
 from revar.compilation import compiled, compiled_in_place, inlined, with_functions
 from revar.estimators.certainty_equivalence import plug_in
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes, RunStatistics
-from revar.model.moments import push
 from revar.model.rewards import RewardLaw
+from revar.simulation.recording import Log, log_step, record_step, with_room
 from revar.simulation.world import World, locate, reward_of
 from revar.strategies.compiled_rule import (
     CompiledPlan,
@@ -33,17 +33,6 @@ class RunResults(NamedTuple):
     visits: IntArray  # [S, A]
     finished: IntArray  # [1] episodes played so far
     spent: FloatArray  # [1] of the budget so far, read by the progress display
-
-
-class Log(NamedTuple):
-    """Every step of the run, kept only where `states` has room for it."""
-
-    start: IntArray  # [episode + 1]
-    states: IntArray  # [step]
-    actions: IntArray  # [step]
-    rewards: FloatArray  # [step]
-    successors: IntArray  # [step]; the number of states where the episode ended
-    propensities: FloatArray  # [step]
 
 
 class Revisions(NamedTuple):
@@ -92,6 +81,7 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
     by_step = tables > 1 and not alternates  # as `Plan` has it
     logging = log.states.size > 0
     by_visit = task.episode_cost == 0.0
+    used = spent[0]
     times = parameters.plan_times
     always = times.size == 0
     upcoming = 0
@@ -158,17 +148,17 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
             path.states[steps] = s
             path.actions[steps] = a
             if logging:
-                _log_step(log, episode, steps, s, a, reward, world.successor[slot], propensity)
+                log_step(log, episode, steps, s, a, reward, world.successor[slot], propensity)
             s = world.successor[slot]
             steps += 1
             if revisions.after_steps:
                 on_step(task, statistics, plan, parameters, path, steps, episode)
         if logging:
             log.start[episode + 1] = log.start[episode] + steps
-        spent[0] += task.episode_cost
+        used += task.episode_cost
         if by_visit:
             for step in range(steps):
-                spent[0] += task.visit_cost[path.states[step], path.actions[step]]
+                used += task.visit_cost[path.states[step], path.actions[step]]
         if always or episode + 1 == due:
             if revisions.in_loop:
                 revise_in_loop(task, statistics, plan, parameters, path, steps, episode + 1)
@@ -176,8 +166,10 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
                 on_episode(task, statistics, plan, parameters, path, steps, episode + 1)
             upcoming += 1
             due = times[upcoming] if upcoming < times.size else -1
-        if spent[0] >= until:
-            return episode + 1
+        if used >= until:
+            end = episode + 1
+            break
+    spent[0] = used
     return end
 
 
@@ -188,50 +180,6 @@ PlayEpisodes = Callable[..., int]
 def loop_around(rule: Revise) -> PlayEpisodes:
     """`play_episodes` with that rule compiled into it."""
     return compiled_in_place(with_functions(play_episodes, revise_in_loop=inlined(rule)))
-
-
-@inlined
-def record_step(
-    statistics: RunStatistics, state: int, action: int, slot: int, reward: float
-) -> None:
-    """Add one step to the run's statistics, as VisitStatistics.record_step does."""
-    count = statistics.visits[state, action] + 1
-    statistics.visits[state, action] = count
-    mean, squares, cubes, quartics = push(
-        count,
-        statistics.reward_mean[state, action],
-        statistics.reward_squares[state, action],
-        statistics.reward_cubes[state, action],
-        statistics.reward_quartics[state, action],
-        reward,
-    )
-    statistics.reward_mean[state, action] = mean
-    statistics.reward_squares[state, action] = squares
-    statistics.reward_cubes[state, action] = cubes
-    statistics.reward_quartics[state, action] = quartics
-    statistics.outcome_count[slot] += 1
-    statistics.outcome_reward_mean[slot] += (
-        reward - statistics.outcome_reward_mean[slot]
-    ) / statistics.outcome_count[slot]
-
-
-@compiled_in_place
-def _log_step(
-    log: Log,
-    episode: int,
-    step: int,
-    state: int,
-    action: int,
-    reward: float,
-    successor: int,
-    propensity: float,
-) -> None:
-    place = log.start[episode] + step
-    log.states[place] = state
-    log.actions[place] = action
-    log.rewards[place] = reward
-    log.successors[place] = successor
-    log.propensities[place] = propensity
 
 
 @compiled
@@ -256,8 +204,8 @@ def play_run(
     log: Log,
     rng: np.random.Generator,
     stop: IntArray,
-) -> bool:
-    """Play all episodes by `play`; False if `stop` was raised before the last one."""
+) -> tuple[bool, Log]:
+    """Play all episodes by `play`; False if `stop` was raised before the last one. And the log."""
     states, actions = task.policy.shape
     slots = outcomes.successor.size
     statistics = RunStatistics(
@@ -308,7 +256,9 @@ def play_run(
     spent = results.spent
     while spent[0] < task.budget:
         if stop[0] != 0:
-            return False
+            return False, log
+        if log.states.size > 0:
+            log = with_room(log, episode, most_episodes, task.horizon)
         until = task.budget
         if checkpoint < checkpoints.size:
             until = checkpoints[checkpoint]
@@ -350,4 +300,4 @@ def play_run(
                 results.covariances[checkpoint] = covariance
                 results.unvisited[checkpoint] = unvisited
             checkpoint += 1
-    return True
+    return True, log

@@ -97,7 +97,6 @@ class Job:
     seed: int
     first_run: int
     checkpoints: FloatArray  # [checkpoint] in the unit of the budget
-    most_episodes: int  # that a run can have
     keep_episodes: bool
     plan: Plan  # before the first episode
     values: FloatArray  # [run, checkpoint, J]
@@ -114,13 +113,6 @@ class Job:
         """What a run may spend."""
         assert self.task.budget is not None
         return self.task.budget
-
-    @property
-    def most_steps(self) -> int:
-        """No run has more."""
-        horizon = self.mdp.horizon
-        most = self.most_episodes * horizon
-        return min(most, int(self.budget.amount) + horizon) if self.budget.unit == "steps" else most
 
     def episodes_at_checkpoints(self, dataset: Dataset) -> list[int]:
         """How many episodes of a run had been played at each checkpoint."""

@@ -1,6 +1,5 @@
 """simulate: many independent runs of a strategy on a known model."""
 
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -83,7 +82,7 @@ def simulate(
         cost=cost if allowed.unit == "cost" else None,
         limits=limits,
     )
-    most_episodes = _check_conditions(task, mdp, strategy)
+    _check_conditions(task, mdp, strategy)
     plan = _first_plan(task, mdp, strategy, estimator)
     points = _check_checkpoints(checkpoints, allowed)
     count = len(task.policies)
@@ -96,7 +95,6 @@ def simulate(
         seed=seed,
         first_run=first_run,
         checkpoints=points,
-        most_episodes=most_episodes,
         keep_episodes=keep_episodes,
         plan=plan,
         values=np.full(rows, np.nan),
@@ -179,22 +177,18 @@ def _check_cover(strategy: Strategy, policy: FloatArray, plan: Plan) -> None:
         )
 
 
-def _check_conditions(task: Task, mdp: TabularMDP, strategy: Strategy) -> int:
-    """The most episodes that a run can have; refuses limits that cannot be kept, or that the
-    strategy does not know.
+def _check_conditions(task: Task, mdp: TabularMDP, strategy: Strategy) -> None:
+    """Refuse limits that cannot be kept, or that the strategy does not know, and visits that cost
+    nothing.
     """
-    budget, limits = task.budget or Budget(1), task.limits
+    limits = task.limits
     if not (limits.none or strategy.keeps_limits):
         raise InputError(
             f"strategy {strategy.id!r} knows no limits; 'flow', 'flow-oracle' and 'on-policy' do"
         )
-    if budget.unit == "cost" or not limits.none:
+    if task.cost is not None or not limits.none:
         allowed = Restrictions(mdp, task.question, task.cost, limits)
-        entered = occupancy(mdp, task.policy).sum(axis=0) > 0
-        allowed.require_visits(entered)
-        if budget.unit == "cost":
-            return ceil(budget.amount / allowed.least_cost)
-    return int(budget.amount)
+        allowed.require_visits(occupancy(mdp, task.policy).sum(axis=0) > 0)
 
 
 def _check_checkpoints(checkpoints: ArrayLike | None, budget: Budget) -> FloatArray:

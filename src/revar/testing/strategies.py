@@ -19,6 +19,7 @@ from revar.testing.contracts import (
     expect_same_results,
     identical,
 )
+from revar.testing.limits import LIMIT_CHECKS
 from revar.testing.plans import PLAN_CHECKS
 from revar.testing.problems import questions_about, sample_problems
 
@@ -109,6 +110,7 @@ def check_nothing_is_pickled(factory: Factory) -> None:
 STRATEGY_CHECKS: tuple[Callable[[Factory], None], ...] = (
     *PARAMETER_CHECKS,
     *PLAN_CHECKS,
+    *LIMIT_CHECKS,
     check_same_seed_same_result,
     check_threads_do_not_matter,
     check_runs_are_independent,
