@@ -1,5 +1,8 @@
 """What the dashboard shows is what the data says, at any scale."""
 
+import random
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -169,3 +172,32 @@ def test_text_for_numbers() -> None:
     assert [text.number(value) for value in (None, float("inf"), 0.12345, 1e7)] == [
         *("-", "-", "0.1235", "1.000e+07")
     ]
+
+
+def test_on_policy_is_compared_at_what_was_spent() -> None:
+    """Episodes of the target policy stop at once; those that collect go on for long."""
+    draw = random.Random(5)
+    found = {}
+    for unit in ("episodes", "steps"):
+        budget: dict[str, Any] = {unit: 400}
+        campaign = Campaign.create(
+            MemoryStorage(),
+            "c",
+            policy={"s": [0.9, 0.1]},
+            horizon=10,
+            strategy="uniform",
+            seed=1,
+            **budget,
+        )
+        for episode in campaign.episodes():
+            while not episode.over:
+                ends = episode.act("s") == 0
+                episode.reward(draw.gauss(1.0, 1.0), None if ends else "s")
+        insight = campaign.read(lambda state, _: insight_of(state))
+        assert insight is not None
+        assert insight.on_policy_error is not None
+        status = campaign.status()
+        # One step has a variance of 1, an episode of the target policy 1/0.9 steps on average.
+        steps = status.episodes / 0.9 if unit == "episodes" else status.steps
+        found[unit] = insight.on_policy_error * steps**0.5
+    assert found["episodes"] == pytest.approx(found["steps"], rel=0.15)

@@ -57,6 +57,20 @@ def test_frozen_lake_with_a_policy_that_is_sent() -> None:
     _same(campaign, expected)
 
 
+@pytest.mark.parametrize("strategy", ["flow", "on-policy"])
+@pytest.mark.parametrize("limits", [None, revar.Limits(max_ratio=2.0, min_return="90%")])
+def test_a_budget_of_steps_with_limits(strategy: str, limits: revar.Limits | None) -> None:
+    problem = revar.find_problem("gridworld")
+    question: dict[str, Any] = {"strategy": strategy, "steps": 350, "seed": 7, "limits": limits}
+    expected = revar.evaluate(revar.to_gymnasium(problem.mdp), problem.policy, **question)
+    campaign = revar.Campaign.create(
+        MemoryStorage(), "same", policy=problem.policy, horizon=problem.mdp.horizon, **question
+    )
+    played(revar.to_gymnasium(problem.mdp), campaign, seed=7)
+    _same(campaign, expected)
+    assert campaign.status().used == expected.steps
+
+
 def _same(campaign: revar.Campaign, expected: revar.EvaluationResult) -> None:
     data = campaign.dataset()
     labels, known = data.labels, expected.dataset.labels
