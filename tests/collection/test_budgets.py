@@ -340,7 +340,10 @@ def test_an_array_forbids_by_number() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: fresh("ratio", strategy="revar"), "strategy 'revar' knows no limits; 'flow' and"),
+        (
+            lambda: fresh("ratio", strategy="revar"),
+            "strategy 'revar' knows no limits; those that do are flow",
+        ),
         (lambda: fresh(limits=Limits(forbidden=[9])), "forbidden names action 9; there are 4"),
         (lambda: fresh(limits="no"), "limits is 'no'; it must be a revar.Limits, or None"),
         (lambda: fresh(budget=0), "episodes is 0; it must be a whole number of at least 1"),

@@ -187,7 +187,7 @@ NEEDED = int(GRID.policy[0].argmax())
         ),
         (
             {"strategy": "revar", "limits": Limits(max_ratio=2)},
-            "strategy 'revar' knows no limits; 'flow', 'flow-oracle' and 'on-policy' do",
+            "strategy 'revar' knows no limits; those that do are flow, flow-oracle, on-policy",
         ),
         ({"limits": 3}, r"limits is 3; it must be a revar.Limits, or None"),
         ({"limits": Limits(min_return=50.0)}, r"min_return is 50.0; no allowed behavior returns"),

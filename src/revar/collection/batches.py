@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from revar.collection.collection import Collection, Policy, renumber
+from revar.collection.collection import Collection, Policy
 from revar.collection.episode import EpisodeLog
 from revar.collection.plans import PlanInForce
 from revar.collection.states import States
@@ -131,7 +131,7 @@ def pack(request: BatchRequest, episodes: Dataset, known: int, fault: str = "") 
     numbers: IntArray = np.arange(1 + int(met.max(initial=0)))
     numbers[new] = known + np.arange(new.size)
     keys = tuple(episodes.label_of(state) for state in new.tolist())
-    return Batch(request.number, request.first, known, keys, renumber(episodes, numbers), fault)
+    return Batch(request.number, request.first, known, keys, episodes.renumbered(numbers), fault)
 
 
 def add_batch(collection: Collection, batch: Batch, policy: Policy) -> None:
@@ -143,4 +143,4 @@ def add_batch(collection: Collection, batch: Batch, policy: Policy) -> None:
         return
     new = collection.number_states(list(batch.keys))
     numbers = np.concatenate([np.arange(batch.known), new])
-    collection.add(batch.first, renumber(batch.episodes, numbers), policy)
+    collection.add(batch.first, batch.episodes.renumbered(numbers), policy)

@@ -28,7 +28,7 @@ from revar.model.validation import (
     check_horizon,
     check_whole,
 )
-from revar.strategies.strategy import Plan, Strategy, find_strategy
+from revar.strategies.strategy import Plan, Strategy, check_limits_known, find_strategy
 
 # From a state's key to the target policy's probabilities in it, or to those of each of several.
 Policy = Callable[[Any], Any]
@@ -77,10 +77,7 @@ class Collection:
         self.budget = as_budget(budget)
         self.limits = check_limits(limits)
         self.limits.check_actions(self.actions)
-        if not (self.limits.none or self.strategy.keeps_limits):
-            raise InputError(
-                f"strategy {self.strategy.id!r} knows no limits; 'flow' and 'on-policy' keep them"
-            )
+        check_limits_known(self.strategy, self.limits)
         # Without a seed one is drawn, and kept, so that the collection can be resumed.
         self.seed = new_seed() if seed is None else check_whole(seed, "seed")
         self.states = States(self.actions, names, limits=self.limits)
@@ -133,7 +130,7 @@ class Collection:
                 f"{self.actions} actions"
             )
         keys = [dataset.label_of(i) for i in range(dataset.states_seen)]
-        self._learn(renumber(dataset, self.number_states(keys)), policy)
+        self._learn(dataset.renumbered(self.number_states(keys)), policy)
         self.prior_episodes += len(dataset)
         self.plan_in_force = None
 
@@ -294,12 +291,6 @@ class Collection:
         if cost is None:
             return budget.raised_by(int(visits.sum()) - self.steps)
         return budget.raised_by(max(0.0, float(np.sum(cost[: len(visits)] * visits)) - self.cost))
-
-
-def renumber(episodes: Dataset, numbers: IntArray) -> Dataset:
-    """The episodes with state i as `numbers[i]`, without labels."""
-    following = np.append(numbers, ENDED)[episodes.successors]  # -1 picks the last: ENDED
-    return replace(episodes, states=numbers[episodes.states], successors=following, labels=None)
 
 
 def new_seed() -> int:

@@ -173,6 +173,11 @@ class Dataset:
             first_label=self.first_label,
         )
 
+    def renumbered(self, numbers: IntArray) -> "Dataset":
+        """The episodes with state i as `numbers[i]`, without labels."""
+        following = np.append(numbers, ENDED)[self.successors]  # -1 picks the last: ENDED
+        return replace(self, states=numbers[self.states], successors=following, labels=None)
+
     @property
     def states_seen(self) -> int:
         """One more than the largest number of a state in the data."""

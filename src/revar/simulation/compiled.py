@@ -13,12 +13,11 @@ from revar.model.structure import reachable_layers
 from revar.simulation.loop import (
     EPISODES_BETWEEN_STOPS,
     Revisions,
-    RunResults,
     loop_around,
     play_episodes,
     play_run,
 )
-from revar.simulation.recording import Log, dataset_of, empty_log
+from revar.simulation.recording import Log, RunResults, dataset_of, empty_log
 from revar.simulation.result import Job
 from revar.simulation.world import World
 from revar.strategies.compiled_rule import (

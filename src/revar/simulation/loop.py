@@ -10,7 +10,7 @@ from revar.compilation import compiled, compiled_in_place, inlined, with_functio
 from revar.estimators.certainty_equivalence import plug_in
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes, RunStatistics
 from revar.model.rewards import RewardLaw
-from revar.simulation.recording import Log, log_step, record_step, with_room
+from revar.simulation.recording import Log, RunResults, log_step, record_step, with_room
 from revar.simulation.world import World, locate, reward_of
 from revar.strategies.compiled_rule import (
     CompiledPlan,
@@ -22,17 +22,6 @@ from revar.strategies.compiled_rule import (
     refresh_frequencies,
 )
 from revar.strategies.selection import Selection, best_action, sampled_action, tied_action
-
-
-class RunResults(NamedTuple):
-    """Where a run writes its results: rows of arrays that all runs share."""
-
-    values: FloatArray  # [checkpoint, J]
-    covariances: FloatArray  # [checkpoint, J, J]
-    unvisited: FloatArray  # [checkpoint, J]
-    visits: IntArray  # [S, A]
-    finished: IntArray  # [1] episodes played so far
-    spent: FloatArray  # [1] of the budget so far, read by the progress display
 
 
 class Revisions(NamedTuple):

@@ -35,6 +35,17 @@ def record_step(
     ) / statistics.outcome_count[slot]
 
 
+class RunResults(NamedTuple):
+    """Where a run writes its results: rows of arrays that all runs share."""
+
+    values: FloatArray  # [checkpoint, J]
+    covariances: FloatArray  # [checkpoint, J, J]
+    unvisited: FloatArray  # [checkpoint, J]
+    visits: IntArray  # [S, A]
+    finished: IntArray  # [1] episodes played so far
+    spent: FloatArray  # [1] of the budget so far, read by the progress display
+
+
 class Log(NamedTuple):
     """Every step of the run; kept only where `states` has room for any."""
 

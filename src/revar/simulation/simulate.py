@@ -26,7 +26,14 @@ from revar.simulation.parallel import Progress, available_threads, play_runs
 from revar.simulation.plain import make_plain_player
 from revar.simulation.result import Job, SimulationResult, log_spaced
 from revar.strategies.selection import DRAWN, Selection
-from revar.strategies.strategy import Plan, Strategy, find_strategy, make_plan, visible_task
+from revar.strategies.strategy import (
+    Plan,
+    Strategy,
+    check_limits_known,
+    find_strategy,
+    make_plan,
+    visible_task,
+)
 from revar.theory.restrictions import Restrictions
 from revar.theory.values import occupancy, policy_value
 
@@ -182,10 +189,7 @@ def _check_conditions(task: Task, mdp: TabularMDP, strategy: Strategy) -> None:
     nothing.
     """
     limits = task.limits
-    if not (limits.none or strategy.keeps_limits):
-        raise InputError(
-            f"strategy {strategy.id!r} knows no limits; 'flow', 'flow-oracle' and 'on-policy' do"
-        )
+    check_limits_known(strategy, limits)
     if task.cost is not None or not limits.none:
         allowed = Restrictions(mdp, task.question, task.cost, limits)
         allowed.require_visits(occupancy(mdp, task.policy).sum(axis=0) > 0)

@@ -8,6 +8,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
+from revar.model.limits import Limits
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.validation import as_floats
@@ -115,6 +116,15 @@ def find_strategy(strategy: str | Strategy) -> Strategy:
     if not isinstance(getattr(strategy, "id", None), str):
         raise InputError(f"strategy {type(strategy).__name__} has no id")
     return strategy
+
+
+def check_limits_known(strategy: Strategy, limits: Limits) -> None:
+    """Refuse a strategy whose plans would not keep the limits."""
+    if not (limits.none or strategy.keeps_limits):
+        able = [name for name in strategies.ids() if strategies.find(name).keeps_limits]
+        raise InputError(
+            f"strategy {strategy.id!r} knows no limits; those that do are {', '.join(able)}"
+        )
 
 
 def make_plan(strategy: Strategy, task: Task, statistics: VisitStatistics) -> Plan:

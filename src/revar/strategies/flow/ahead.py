@@ -39,7 +39,37 @@ def error_ahead(task: TaskArrays, ahead: Ahead, costs: FloatArray, behavior: Flo
 
 
 @compiled
-def sweep_ahead(
+def improve(
+    task: TaskArrays,
+    ahead: Ahead,
+    costs: FloatArray,
+    behavior: FloatArray,
+    count: int,
+    tolerance: float,
+) -> None:
+    """Improve a behavior by at most `count` sweeps, where episodes count alike and all is free."""
+    accelerated_sweeps(
+        *(ahead.transitions, task.initial, ahead.layers, costs, ahead.already, ahead.budget),
+        *(behavior, count, tolerance),
+    )
+
+
+@compiled
+def improve_within(
+    task: TaskArrays,
+    ahead: Ahead,
+    costs: FloatArray,
+    behavior: FloatArray,
+    count: int,
+    tolerance: float,
+) -> None:
+    """The same where visits cost something, or shares have caps."""
+    nothing = np.zeros(costs.shape)
+    improve_by_worth(task, ahead, costs, nothing, nothing, behavior, count, tolerance)
+
+
+@compiled
+def improve_by_worth(
     task: TaskArrays,
     ahead: Ahead,
     costs: FloatArray,
@@ -49,33 +79,24 @@ def sweep_ahead(
     count: int,
     tolerance: float,
 ) -> None:
-    """Improve a behavior by at most `count` sweeps.
-
-    Visits may be worth something by themselves, `worth` + discount^t `later`.
-    """
-    if task.episode_cost > 0.0 and not task.limited:
-        accelerated_sweeps(
-            *(ahead.transitions, task.initial, ahead.layers, costs, ahead.already, ahead.budget),
-            *(behavior, count, tolerance),
-        )
-    else:
-        limited_sweeps(
-            ahead.transitions,
-            task.initial,
-            ahead.layers,
-            task.limits.caps,
-            costs,
-            ahead.already,
-            ahead.budget,
-            task.episode_cost,
-            ahead.visit_cost,
-            worth,
-            later,
-            task.discount,
-            behavior,
-            count,
-            tolerance,
-        )
+    """The same where visits are worth something by themselves, `worth` + discount^t `later`."""
+    limited_sweeps(
+        ahead.transitions,
+        task.initial,
+        ahead.layers,
+        task.limits.caps,
+        costs,
+        ahead.already,
+        ahead.budget,
+        task.episode_cost,
+        ahead.visit_cost,
+        worth,
+        later,
+        task.discount,
+        behavior,
+        count,
+        tolerance,
+    )
 
 
 @compiled_in_place

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revar.compilation import compiled, compiled_in_place, inlined
+from revar.compilation import compiled, compiled_in_place, inlined, with_functions
 from revar.model.arrays import FloatArray, IntArray, Layers, RunStatistics
 from revar.model.structure import expand
 from revar.strategies.compiled_rule import TaskArrays
-from revar.strategies.flow.ahead import Ahead, be_cautious, error_ahead, sweep_ahead
+from revar.strategies.flow.ahead import Ahead, be_cautious, error_ahead, improve, improve_within
 from revar.strategies.flow.costs import combine, estimate_costs, estimate_influence
 from revar.strategies.flow.safety import keep_sums
 from revar.strategies.flow.transitions import credible_transitions
@@ -45,7 +45,7 @@ def plan_flow(
     episode: int,
     behavior: FloatArray,
 ) -> Draft:
-    """Overwrite `behavior` [L, S, A] with the plan after `episode` episodes, within caps."""
+    """Overwrite `behavior` [L, S, A] with the plan after `episode` episodes."""
     policy = task.policy
     start, states = expand(statistics.outcomes, task.initial, policy > 0, task.horizon)
     layers = Layers(start, states)
@@ -67,7 +67,6 @@ def plan_flow(
         visit_cost = np.maximum(visit_cost, LEAST_COST * spent / np.sum(already))
     ahead = Ahead(transitions, layers, already, budget, visit_cost)
     sweeps = int(min(tuning.sweeps, 3.0 * sqrt(episode)))
-    nothing = np.zeros(policy.shape)
     for i in range(BALANCING if task.best and weights.size > 1 else 1):
         if i > 0:
             for q in range(weights.size):
@@ -75,7 +74,7 @@ def plan_flow(
             weights /= max(weights.max(), TINY)
             costs = combine(weights, asked)
         if spent > 0.0:
-            sweep_ahead(task, ahead, costs, nothing, nothing, behavior, sweeps, tuning.settled)
+            improve(task, ahead, costs, behavior, sweeps, tuning.settled)
     needed = share_prior(prior)
     lacking = needed * _tried_pairs(statistics.visits, policy) / tuning.many_visits
     if lacking > 1.0 and spent > 0.0:
@@ -84,23 +83,6 @@ def plan_flow(
     needed *= tuning.caution
     be_cautious(task, ahead, statistics.visits, needed, behavior)
     return Draft(ahead, costs, needed, sweeps)
-
-
-@compiled
-def plan_safely(
-    task: TaskArrays,
-    statistics: RunStatistics,
-    known_transitions: bool,
-    tuning: Tuning,
-    episode: int,
-    behavior: FloatArray,
-) -> None:
-    """The same, and limits on sums are kept."""
-    draft = plan_flow(task, statistics, known_transitions, tuning, episode, behavior)
-    keep_sums(
-        *(task, draft.ahead, statistics, draft.costs, draft.needed, known_transitions, tuning),
-        *(behavior, draft.sweeps),
-    )
 
 
 @compiled
@@ -187,3 +169,24 @@ def share_prior(prior: float) -> float:
     costs decide, and uncertain transitions are no reason to distrust the plan.
     """
     return 1.0 / (1.0 / prior + prior / ALIKE**2) if prior > 0.0 else 0.0
+
+
+# A rule of its own, so that plans without costs and caps need not wait until it is compiled.
+plan_within = compiled(with_functions(plan_flow, improve=improve_within))
+
+
+@compiled
+def plan_safely(
+    task: TaskArrays,
+    statistics: RunStatistics,
+    known_transitions: bool,
+    tuning: Tuning,
+    episode: int,
+    behavior: FloatArray,
+) -> None:
+    """The same within caps, and limits on sums are kept."""
+    draft = plan_within(task, statistics, known_transitions, tuning, episode, behavior)
+    keep_sums(
+        *(task, draft.ahead, statistics, draft.costs, draft.needed, known_transitions, tuning),
+        *(behavior, draft.sweeps),
+    )

@@ -1,11 +1,13 @@
 """The strategy "flow", and the oracle that follows the optimal flow of the true model."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cache
+from typing import Any, ClassVar
 
 import numpy as np
 
-from revar.compilation import compiled
+from revar.compilation import compiled, with_functions
 from revar.model.arrays import FloatArray, IntArray, RunStatistics
 from revar.model.statistics import VisitStatistics
 from revar.model.structure import all_layers
@@ -15,12 +17,13 @@ from revar.strategies.compiled_rule import (
     CompiledRule,
     EpisodePath,
     LimitArrays,
+    Revise,
     RuleParameters,
     TaskArrays,
     most_episodes,
     refresh_frequencies,
 )
-from revar.strategies.flow.plan import plan_flow, plan_safely, start_halfway
+from revar.strategies.flow.plan import plan_flow, plan_safely, plan_within, start_halfway
 from revar.strategies.flow.tuning import DEFAULT_TUNING, Tuning, plan_times, unpack_tuning
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, strategies
@@ -60,8 +63,7 @@ class Flow(Strategy):
             if self.known_transitions:
                 model = task.known_model("flow with known transitions")
                 observed = observed.with_known(model.arrays.outcomes)
-            make = plan_safely if task.limits.has_sums else plan_flow
-            make(
+            _rule_for(task)(
                 TaskArrays.observed(task, observed),
                 observed,
                 self.known_transitions,
@@ -81,7 +83,7 @@ class Flow(Strategy):
                 plan_times=self._plan_times(task, most_episodes(task)),
                 known_transitions=self.known_transitions,
             ),
-            on_episode=_replan_safely if task.limits.has_sums else _replan,
+            on_episode=_replan_by(_rule_for(task)),
         )
 
     def _plan_times(self, task: Task, episode: int) -> IntArray:
@@ -132,6 +134,14 @@ class FlowOracle(Strategy):
         return Plan(flow.behavior, Selection.FOLLOW)
 
 
+def _rule_for(task: Task) -> Callable[..., Any]:
+    """What makes plans for such a task: no more is compiled than it needs."""
+    if task.limits.has_sums:
+        return plan_safely
+    plain = task.budget is None or task.budget.by_episode
+    return plan_flow if plain and task.limits.none else plan_within
+
+
 def _without_data(task: Task) -> FloatArray:
     """Halfway between the target policy and equal shares of its actions, within caps, [L, S, A].
 
@@ -144,6 +154,9 @@ def _without_data(task: Task) -> FloatArray:
         if task.limits.has_caps:
             keep_within(behavior, everywhere, LimitArrays.of(task.limits, task.policy).caps)
     return behavior
+
+
+make_flow_plan = plan_flow  # in a rule made by `_replan_by` this is what makes its plans
 
 
 @compiled
@@ -160,23 +173,11 @@ def _replan(
     if not known_transitions:
         refresh_frequencies(statistics)
     tuning = unpack_tuning(parameters.constants)
-    plan_flow(task, statistics, known_transitions, tuning, episode, plan.scores)
+    make_flow_plan(task, statistics, known_transitions, tuning, episode, plan.scores)
     plan.taken[:] = 0
 
 
-@compiled
-def _replan_safely(
-    task: TaskArrays,
-    statistics: RunStatistics,
-    plan: CompiledPlan,
-    parameters: RuleParameters,
-    path: EpisodePath,  # noqa: ARG001 - as all rules are called
-    steps: int,  # noqa: ARG001 - as all rules are called
-    episode: int,
-) -> None:
-    known_transitions = parameters.known_transitions
-    if not known_transitions:
-        refresh_frequencies(statistics)
-    tuning = unpack_tuning(parameters.constants)
-    plan_safely(task, statistics, known_transitions, tuning, episode, plan.scores)
-    plan.taken[:] = 0
+@cache
+def _replan_by(rule: Callable[..., Any]) -> Revise:
+    """`_replan` with that rule to make plans."""
+    return compiled(with_functions(_replan, make_flow_plan=rule))
