@@ -1,7 +1,7 @@
 """Collected episodes: one (Trajectory), and many (Dataset)."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isnan, nan
 from typing import Any
 
