@@ -163,7 +163,7 @@ def test_budgets_add_up_when_campaigns_are_merged() -> None:
         {"episodes": 10},
         {"budget": 10.0},
         {"steps": 10, "limits": {"max_ratio": 3}},
-        {"steps": 10, "limits": {"max_ratio": 2, "confidence": 0.9}},
+        {"steps": 10, "limits": {"max_ratio": 2, "confidence": 0.8}},
         {"steps": 10},
     ],
 )

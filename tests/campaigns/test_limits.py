@@ -82,7 +82,7 @@ def test_every_form_is_the_same_limit() -> None:
     array = np.array([[False, False, True], [False, True, False]])
     forms: list[Any] = [
         {"forbidden": [[0, 2], [1, 1]], "max_sums": {"unsafe": 1}},
-        {"forbidden": [(1.0, 1), (0, 2)], "max_sums": {"unsafe": 1.0}, "confidence": 0.95},
+        {"forbidden": [(1.0, 1), (0, 2)], "max_sums": {"unsafe": 1.0}, "confidence": 0.9},
         {"forbidden": array, "max_sums": {"unsafe": 1}},
         revar.Limits(forbidden=[(0, 2), (1, 1)], max_sums=[("unsafe", 1)]),
         revar.Limits(forbidden=array, max_sums=[("unsafe", 1)]),

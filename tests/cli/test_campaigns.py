@@ -278,7 +278,7 @@ def test_a_port_that_is_taken(storage: str) -> None:
 def test_budgets_of_steps_and_cost_with_limits(storage: str) -> None:
     size = ["--horizon", "2", "--actions", "2"]
     limits = ["--min-return", "50%", "--max-ratio", "3", "--max-sum", "unsafe=0.5"]
-    said(storage, "create", "paid", *size, "--budget", "7.5", *limits, "--limit-confidence", "0.9")
+    said(storage, "create", "paid", *size, "--budget", "7.5", *limits, "--limit-confidence", "0.8")
     forbidden = ["--forbid", "cart:1", "--forbid", '{"page": 1}:1']
     said(storage, "create", "walk", *size, "--steps", "5", *forbidden)
     paid = revar.Campaign.open(storage, "paid")
@@ -293,12 +293,12 @@ def test_budgets_of_steps_and_cost_with_limits(storage: str) -> None:
     assert (status["unit"], status["used"], status["left"]) == ("cost", 2.5, 5.0)
     assert status["limits"] == {
         **{"max_ratio": 3.0, "min_return": "50%", "max_sums": {"unsafe": 0.5}},
-        "confidence": 0.9,
+        "confidence": 0.8,
     }
     assert [limit["name"] for limit in status["realised"]] == ["return", "unsafe"]
     walk = json.loads(said(storage, "status", "walk", "--json"))
     assert walk["limits"] == {
-        "confidence": 0.95,
+        "confidence": 0.9,
         "forbidden": [["cart", 1], [{"page": 1}, 1]],
     }
     listed = said(storage, "list")
