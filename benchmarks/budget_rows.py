@@ -25,6 +25,7 @@ from revar.strategies.flow import Flow
 from revar.theory.costs import variance_of_visits
 
 ON_POLICY_EPISODES = 2000  # which the budgets of steps are worth
+NEGLIGIBLE = 0.01  # probability that rests on no data
 REPLANNED = 20  # runs whose plans are made again, to look at their ratios
 LARGE = ("Taxi", "Taxi, rain")  # whose plans take long
 BUILD: dict[str, Callable[[], Case]] = {
@@ -54,7 +55,7 @@ class Spending:
     ratio_error: float | None  # standard error of the ratio
     mse: float
     mse_error: float  # its standard error
-    by_visits: float | None  # the ratio without the noise of outcomes
+    by_visits: float | None  # the ratio without the noise of outcomes, if the data suffices
     episodes: float
     steps: float  # of an episode
     coverage: float
@@ -167,10 +168,13 @@ def over_limit(
     """Budget times error over the limit, its standard error, and the same by the visits made."""
     if limit == 0.0:
         return None, None, None
-    costs = revar.one_step_costs(*build(problem))
-    errors = np.mean([variance_of_visits(costs, visits) for visits in result.visits])
     scale = budget / limit
-    by_visits = float(scale * errors) if np.isfinite(errors) else None
+    by_visits = None
+    if result.unvisited_probability.max() <= NEGLIGIBLE:
+        costs = revar.one_step_costs(*build(problem))
+        visited = np.maximum(result.visits, 1)
+        errors = [variance_of_visits(costs, visits) for visits in visited]
+        by_visits = float(scale * np.mean(errors))
     return float(scale * result.mse[0]), float(scale * result.mse_standard_error[0]), by_visits
 
 

@@ -21,6 +21,7 @@ import revar
 from benchmarks.budget_rows import (
     BUILD,
     LARGE,
+    NEGLIGIBLE,
     ON_POLICY_EPISODES,
     Keeping,
     Key,
@@ -123,11 +124,15 @@ def markdown(rows: list[Row], machine: dict[str, Any]) -> str:
 
 def spending_lines(rows: list[Spending]) -> list[str]:
     """Budgets of steps, both strategies in one line."""
+    if not rows:
+        return []
     lines = [
         f"Each budget B is the steps of {ON_POLICY_EPISODES:,} on-policy episodes. B·MSE over the "
         f"limit per step ± its standard error, for flow and for on-policy certainty equivalence; "
-        f"in brackets by the visits made, which has little noise (no figure where a run left a "
-        f"pair unvisited). The error of flow over that of on-policy collection is for equal steps.",
+        f"in brackets by the visits made, which has little noise: a pair without visits counts as "
+        f"if it had one, and there is no figure where more than {NEGLIGIBLE:.0%} of the policy's "
+        f"episodes rest on no data. The error of flow over that of on-policy collection is for "
+        f"equal steps.",
         "",
         "| problem | runs | steps B | flow over the limit | on-policy over the limit "
         "| error of flow / on-policy | steps of an episode: flow, on-policy "
@@ -139,19 +144,22 @@ def spending_lines(rows: list[Spending]) -> list[str]:
         if flow.what != FLOW or not others:
             continue
         other = others[0]
+        holds = f"{flow.coverage:.1%}, {other.coverage:.1%}" if flow.limit > 0.0 else ""
         times = flow.mse / other.mse
         error = times * hypot(flow.mse_error / flow.mse, other.mse_error / other.mse)
         lines.append(
             f"| {flow.problem} | {flow.runs} | {flow.budget:,} | {measured(flow)} "
             f"| {measured(other)} | {times:.3g} ± {error:.2g} "
             f"| {flow.steps:.1f}, {other.steps:.1f} | {flow.episodes:,.0f}, {other.episodes:,.0f} "
-            f"| {flow.coverage:.1%}, {other.coverage:.1%} |"
+            f"| {holds} |"
         )
     return lines
 
 
 def keeping_lines(rows: list[Keeping]) -> list[str]:
     """Limits on collection."""
+    if not rows:
+        return []
     lines = [
         "Limits, with flow. Returns are those of the visits made, without the noise of rewards. "
         "The surplus is the mean return of a run less the floor, as a share of the floor, ± its "
