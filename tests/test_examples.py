@@ -13,6 +13,7 @@ TELLING = {
     "compare_policies": "are the best",
     "custom_environment": "on-policy would need",
     "frozen_lake": "the exact value is",
+    "safe_collection": "sum of bumps: at most 0.3",
     "taxi": "for a 95% interval",
     "trained_policy": "episodes of training: value",
 }
