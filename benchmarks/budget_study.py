@@ -164,9 +164,9 @@ def keeping_lines(rows: list[Keeping]) -> list[str]:
         "Limits, with flow. Returns are those of the visits made, without the noise of rewards. "
         "The surplus is the mean return of a run less the floor, as a share of the floor, ± its "
         "standard error over runs; where there is no floor, it is against the target policy's "
-        "value. Price: the limit on K·MSE within the limit, over that without one.",
+        "value. Price: the smallest possible K·MSE within the limits, over that without any.",
         "",
-        "| problem | limit | K | runs | runs below the floor | surplus | price "
+        "| problem | limits | K | runs | runs below the floor | surplus | price "
         "| K·MSE over the limit (by visits) | largest ratio in a plan | 95% interval holds |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
