@@ -71,7 +71,7 @@ def test_the_first_visits() -> None:
     assert BanditReducedVariance().plan(task, nothing).visits_first == 1
     assert BanditReducedVariance(0.0).plan(task, nothing).visits_first == 3
     assert BanditReducedVariance(initial_visits=5).plan(task, nothing).visits_first == 5
-    with pytest.raises(InputError, match="bandit needs to know the number of episodes in advance"):
+    with pytest.raises(InputError, match="bandit needs to know the number of episodes"):
         BanditReducedVariance().plan(Task(np.array([[0.5, 0.5]]), 1), nothing)
 
 

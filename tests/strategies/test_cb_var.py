@@ -55,5 +55,5 @@ def test_impossible_bounds_are_refused(bound: float) -> None:
 
 
 def test_the_budget_must_be_known() -> None:
-    with pytest.raises(InputError, match="cb-var needs to know the number of episodes in advance"):
+    with pytest.raises(InputError, match="cb-var needs to know the number of episodes"):
         ConfidenceBoundVariance().plan(Task(POLICY, 4), statistics())

@@ -168,7 +168,7 @@ def test_a_negative_value_has_its_floor_below_it() -> None:
     paid = TabularMDP(mdp.transitions, means, noise, mdp.initial, mdp.horizon)
     value = revar.policy_value(paid, policy)
     assert value < 0
-    limits = Limits(min_return="90%")
+    limits = Limits(min_return="90%", confidence=0.99)
     assert limits.least_return(value) == pytest.approx(1.1 * value)
     task = Task.of(paid, policy, budget=2000, limits=limits).without_model()
     statistics = statistics_after(1000, paid, policy)

@@ -120,7 +120,7 @@ def test_how_long_a_plan_lasts_and_what_goes_first() -> None:
 def test_the_budget_must_be_known() -> None:
     problem = problems.find("tree")(2)
     task = Task.of(problem.mdp, problem.policy)
-    with pytest.raises(InputError, match="revar needs to know the number of episodes in advance"):
+    with pytest.raises(InputError, match="revar needs to know the number of episodes"):
         ReducedVariance().plan(task, VisitStatistics(3, 2))
 
 

@@ -52,7 +52,7 @@ LIMITS = (
     click.option(
         "--limit-confidence",
         type=float,
-        help="With which every plan keeps --min-return and --max-sum. Default: 0.95.",
+        help="With which every plan keeps --min-return and --max-sum. Default: 0.9.",
     ),
 )
 

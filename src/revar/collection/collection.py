@@ -63,6 +63,7 @@ class Collection:
         keep_episodes: bool = True,
         names: tuple[str, ...] = ("",),
         combinations: Combinations | None = None,
+        dearest_step: float | None = None,
     ) -> None:
         self.strategy = find_strategy(strategy)
         if self.strategy.needs_model:
@@ -89,6 +90,7 @@ class Collection:
         self.finished = 0  # episodes finished here
         self.steps = 0  # observed here, those of open episodes too
         self.cost = 0.0  # of these steps
+        self.dearest_step = dearest_step  # no step costs more, where that is known
         # Of finished episodes: the discounted return, and each amount.
         self.totals = EpisodeTotals((RETURN, STEPS, *self.amounts.names))
         self.prior_episodes = 0
@@ -182,13 +184,16 @@ class Collection:
     def affordable(self, under_way: int = 0) -> int:
         """How many more episodes may be begun, beside those `under_way`.
 
-        Any number of them fits into what is left if none takes more than the longest possible, or
-        the most expensive so far. When only a part of one is left, one may still be begun, alone:
-        so the budget is never exceeded by more than an episode.
+        So many fit into what is left, if every one is as long, and every step as dear, as can be.
+        When only a part of one is left, one may still be begun, alone: so the budget is never
+        exceeded by more than an episode. Where nobody knows how dear a step can be, the dearest
+        episode so far stands for all, of no more episodes at a time than there were.
         """
         if self.budget is None:
             return sys.maxsize
-        return count_affordable(self.budget, self.spent, self.totals, self.horizon, under_way)
+        return count_affordable(
+            self.budget, self.spent, self.totals, self.horizon, under_way, self.dearest_step
+        )
 
     @property
     def plan(self) -> Plan | None:

@@ -10,9 +10,16 @@ from revar.model.budget import Budget
 from revar.model.limits import Limits
 from revar.model.trajectory import Dataset
 
+MOST_EPISODES = 2**40  # side by side
+
 
 def count_affordable(
-    budget: Budget, spent: float, totals: EpisodeTotals, horizon: int, under_way: int
+    budget: Budget,
+    spent: float,
+    totals: EpisodeTotals,
+    horizon: int,
+    under_way: int,
+    dearest_step: float | None,
 ) -> int:
     """How many more episodes may be begun: see `Collection.affordable`."""
     left = budget.amount - spent
@@ -20,11 +27,15 @@ def count_affordable(
         return 0
     if budget.by_episode:
         return max(0, int(left) - under_way)
-    most = float(horizon)
-    if budget.unit == "cost":
+    if budget.unit == "steps":
+        dearest_step = 1.0
+    if dearest_step is None:
+        # What n episodes have cost at most is trusted for n of them at a time.
         dearest = float(totals.largest[totals.names.index(COST)])
-        most = dearest if dearest > 0.0 else left
-    return max(int(left // most) - under_way, 0 if under_way else 1)
+        room = min(left / dearest if dearest > 0.0 else 1.0, totals.episodes)
+    else:
+        room = min(left / (horizon * dearest_step), MOST_EPISODES)
+    return max(int(room) - under_way, 0 if under_way else 1)
 
 
 def totals_of(episodes: Dataset, fading: FloatArray, names: tuple[str, ...]) -> FloatArray:

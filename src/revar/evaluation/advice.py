@@ -31,7 +31,7 @@ from revar.theory.values import occupancy
 RESAMPLES = 200
 CLOSE = 0.10  # to optimal: on-policy is then called good enough
 TOO_MUCH_UNSEEN = 0.10  # of the policy's episodes
-PRICE = "cost of a step"  # the name under which a pilot notes it
+PRICE = "price"  # the name under which a pilot notes it
 
 
 @dataclass(frozen=True)

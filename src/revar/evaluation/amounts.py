@@ -24,6 +24,7 @@ class _Known:
 
     name: str
     find: Callable[[Any, int], Any]
+    largest: float | None = None  # where that is known
     found: dict[tuple[Hashable, int], float] = field(default_factory=dict)
 
     def __call__(self, state: Any, action: int, info: Any = None) -> float:
@@ -74,6 +75,12 @@ class StepAmounts:
     def names(self) -> tuple[str, ...]:
         """What is asked of every step."""
         return tuple(self._sources)
+
+    @property
+    def dearest_step(self) -> float | None:
+        """What a step costs at most, where that is known."""
+        source = self._sources.get(COST)
+        return source.largest if isinstance(source, _Known) else None
 
     def of(self, state: Any, action: int, info: Any) -> tuple[float, ...]:
         """The amounts of a step that was just taken."""
@@ -137,7 +144,7 @@ def _source(
     name: str, amounts: Any, observations: StateEncoding, actions: int
 ) -> _Known | _Reported:
     if isinstance(amounts, str):
-        return _Known(name, lambda _, __: 1.0) if amounts == STEPS else _Reported(name, amounts)
+        return _Known(name, _one, 1.0) if amounts == STEPS else _Reported(name, amounts)
     what = name if name == COST else f"amounts of {name}"
     if callable(amounts):
 
@@ -167,7 +174,13 @@ def _source(
         check_amount(table[tuple(place)], name, _place(state, action))
     if name == COST and not table.any():
         raise InputError("cost is 0 everywhere, so that a budget would never be spent")
-    return _Known(name, lambda state, action: table[observations.place(state)][action])
+    largest = float(table.max())
+    return _Known(name, lambda state, action: table[observations.place(state)][action], largest)
+
+
+def _one(state: Any, action: int) -> float:
+    del state, action
+    return 1.0
 
 
 def spent_on(dataset: Dataset, budget: Budget) -> float:

@@ -104,6 +104,7 @@ def collect(
             actions=actions,
             names=goal.names,
             combinations=goal.combinations,
+            dearest_step=amounts.dearest_step,
         )
         if pool is not None and batch is None and budget.unit != "cost":
             pool = replace(pool, longest=default_batch(collection.affordable(), pool.workers))

@@ -33,10 +33,13 @@ def ask_policy(policy: Any, observation: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class _Constant:
+class Constant:
+    """The same probabilities whatever is observed."""
+
     row: FloatArray  # [A]
 
     def __call__(self, observation: Any) -> FloatArray:
+        """The row."""
         del observation
         return self.row
 
@@ -107,7 +110,7 @@ def _soften(found: FloatArray, by_row: bool, epsilon: float, actions: int) -> Fl
 
 def uniform_policy(actions: int) -> ObservationPolicy:
     """Every action equally often, whatever is observed."""
-    return _Constant(np.full(check_count(actions, "actions"), 1.0 / actions))
+    return Constant(np.full(check_count(actions, "actions"), 1.0 / actions))
 
 
 def epsilon_greedy(policy: Any, epsilon: float, actions: int) -> ObservationPolicy:

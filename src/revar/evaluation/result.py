@@ -155,11 +155,17 @@ class EvaluationResult(CollectedResult):
         return find_alternatives(self.task, self.statistics)
 
     @property
+    def _is_on_policy(self) -> bool:
+        return self.strategy == "on-policy" and self.prior_episodes == 0
+
+    @property
     def gain(self) -> float:
         """How many times as much on-policy collection would have to spend for this error.
 
-        In the unit of the budget: episodes, steps, or cost.
+        In the unit of the budget: episodes, steps, or cost. Of on-policy episodes alone it is 1.
         """
+        if self._is_on_policy:
+            return 1.0
         if self.standard_error == 0.0 or not isfinite(self.standard_error):
             return nan
         return (self.alternatives.on_policy / self.standard_error) ** 2
@@ -167,6 +173,8 @@ class EvaluationResult(CollectedResult):
     @property
     def gain_per_step(self) -> float:
         """The same in steps, whatever the budget is in."""
+        if self._is_on_policy:
+            return 1.0
         if self.standard_error == 0.0 or not isfinite(self.standard_error):
             return nan
         return self.alternatives.on_policy_steps(self.standard_error) / self.alternatives.steps

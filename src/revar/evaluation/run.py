@@ -55,6 +55,7 @@ class Evaluation:
     interrupt: Interrupt
     checkpoints: list[JointCheckpoint] = field(default_factory=list)
     reached: bool = False  # the goal, at the last checkpoint
+    paid: tuple[float, int] = 0.0, 0  # what was spent when it last grew, and the episodes then
     stored: Dataset | None = None  # episodes to be replayed before new ones are played
     stored_generators: tuple[str, ...] | None = None
 
@@ -82,7 +83,8 @@ class Evaluation:
             if before != now and not (name in ("options", "bins") and before is None):
                 if name == "workers":
                     before, now = before or 1, now or 1
-                raise InputError(f"the file was collected with {name} = {before}; now it is {now}")
+                what = name.replace("_", " ")
+                raise InputError(f"the file was collected with {what} = {before}; now it is {now}")
         self._refuse_overspent(stored, earlier)
         self.amounts.check_stored(stored)
         if earlier.policy not in (None, _digest(stored, self.target)):
@@ -184,10 +186,14 @@ class Evaluation:
 
     def _refuse_free(self) -> None:
         """Refuse to go on for ever."""
-        if self.collection.finished >= FREE_EPISODES and self.collection.spent == 0.0:
+        spent, finished = self.collection.spent, self.collection.finished
+        if spent > self.paid[0]:
+            self.paid = spent, finished
+        free = finished - self.paid[1]
+        if free >= FREE_EPISODES:
             raise InputError(
-                f"{self.collection.finished:,} episodes have cost nothing, so that the budget "
-                f"would never be spent"
+                f"{free:,} episodes in a row have cost nothing, so that the budget would never be "
+                f"spent"
             )
 
     def _add_checkpoint(self) -> bool:

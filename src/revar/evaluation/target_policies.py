@@ -9,7 +9,7 @@ import numpy as np
 from revar.environments.observations import Bins, StateEncoding, encoding_of
 from revar.environments.opening import action_count
 from revar.errors import InputError
-from revar.evaluation.policies import ObservationPolicy, ask_policy, resolve_policy
+from revar.evaluation.policies import Constant, ObservationPolicy, ask_policy, resolve_policy
 from revar.model.arrays import FloatArray
 from revar.model.validation import check_policy_name
 
@@ -22,6 +22,7 @@ class TargetPolicy:
         self._observations = observations
         found = _table_or_function(policy, observations, actions)
         self._table = None if callable(found) else found  # [*observations, A]
+        self._constant = found.row if isinstance(found, Constant) else None  # [A]
         self._ask = _make_ask(found, observations)
         self._rows: dict[Hashable, FloatArray] = {}
 
@@ -41,9 +42,11 @@ class TargetPolicy:
         return row
 
     def states_taking(self, action: int) -> list[Any]:
-        """The states in which it takes an action, as far as an array tells."""
+        """The states in which it takes an action, as far as an array or a constant row tells."""
         if self._table is None:
-            return []
+            everywhere = self._constant is not None and self._constant[action] > 0
+            first = (0,) * len(self._observations.shape)
+            return [self._observations.key_at(first)] if everywhere else []
         places = np.argwhere(self._table[..., action] > 0).tolist()
         return [self._observations.key_at(tuple(place)) for place in places]
 

@@ -9,6 +9,7 @@ import numpy as np
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.trajectory import Dataset
+from revar.model.validation import LARGEST_REWARD
 
 COST = "cost"  # the name of what a budget is spent on
 RETURN = "return"
@@ -126,6 +127,10 @@ def check_amount(amount: Any, name: str, where: str) -> float:
         raise InputError(f"the {name} of {where} is {amount!r}, which is no number") from None
     if not isfinite(number):
         raise InputError(f"the {name} of {where} is {number}; it must be finite")
+    if abs(number) > LARGEST_REWARD:
+        raise InputError(
+            f"the {name} of {where} is {number:g}; its size must be at most {LARGEST_REWARD:g}"
+        )
     if name == COST and number < 0.0:
         raise InputError(f"the cost of {where} is {number:g}; it must not be negative")
     return number

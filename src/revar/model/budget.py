@@ -7,7 +7,14 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
-from revar.model.validation import as_floats, check_count, check_half_width, pair_name, refuse_first
+from revar.model.validation import (
+    LARGEST_REWARD,
+    as_floats,
+    check_count,
+    check_half_width,
+    pair_name,
+    refuse_first,
+)
 
 UNITS = ("episodes", "steps", "cost")
 
@@ -98,4 +105,6 @@ def check_visit_costs(cost: Any, states: int, actions: int) -> FloatArray:
 
     refuse_first(~np.isfinite(table), table, "cost", place, "must be finite")
     refuse_first(table < 0, table, "cost", place, "must not be negative")
+    rule = f"must be at most {LARGEST_REWARD:g}"
+    refuse_first(table > LARGEST_REWARD, table, "cost", place, rule)
     return np.ascontiguousarray(table)

@@ -10,7 +10,9 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import BoolArray, FloatArray
-from revar.model.validation import as_floats, check_confidence
+from revar.model.validation import LARGEST_REWARD, as_floats, check_confidence
+
+CONFIDENCE = 0.9  # with which plans keep limits on sums, unless another is given
 
 Forbidden: TypeAlias = tuple[int | tuple[Hashable, int], ...]  # actions, or states with actions
 
@@ -62,7 +64,7 @@ class Limits:
     max_ratio: float | None = None
     min_return: float | str | None = None
     max_sums: Any = ()  # tuple[SumLimit, ...] once it is checked
-    confidence: float = 0.9
+    confidence: float = CONFIDENCE
 
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {
@@ -264,16 +266,24 @@ def _check_sums(sums: Any) -> tuple[SumLimit, ...]:
             name = amounts
         elif not callable(amounts):
             table = as_floats(amounts, f"amounts of {name}")
-            if table.ndim < 2 or not np.isfinite(table).all():
+            if table.ndim < 2:
                 raise InputError(
-                    f"amounts of {name} have shape {table.shape}; they must be finite numbers, "
-                    f"[states, actions]"
+                    f"amounts of {name} have shape {table.shape}; they must be [states, actions]"
+                )
+            bad = ~(np.abs(table) <= LARGEST_REWARD)  # true of NaN, too
+            if bad.any():
+                place = tuple(int(index) for index in np.argwhere(bad)[0])
+                raise InputError(
+                    f"amounts of {name} at {place} are {table[place]}; they must be finite, and at "
+                    f"most {LARGEST_REWARD:g}"
                 )
             amounts = np.ascontiguousarray(table)
         if not _is_number(most):
             raise InputError(f"{name} is at most {most!r}; it must be a finite number")
-        if name in ("cost", *(other.name for other in checked)):
-            raise InputError(f"max_sums names {name!r}, which is the name of something else")
+        if name == "cost":
+            raise InputError("max_sums names 'cost', which is what a budget is spent on")
+        if name in [other.name for other in checked]:
+            raise InputError(f"max_sums names {name!r} twice")
         checked.append(SumLimit(name, amounts, float(most)))
     return tuple(checked)
 

@@ -69,7 +69,7 @@ def check_half_width(half_width: Any, name: str = "half_width") -> float:
     """A positive number."""
     number = isinstance(half_width, Real) and not isinstance(half_width, bool)
     if not (number and 0.0 < float(half_width) < inf):
-        raise InputError(f"{name} is {half_width!r}; it must be positive")
+        raise InputError(f"{name} is {half_width!r}; it must be positive and finite")
     return float(half_width)
 
 

@@ -89,8 +89,10 @@ def simulate(
         cost=cost if allowed.unit == "cost" else None,
         limits=limits,
     )
-    _check_conditions(task, mdp, strategy)
+    restrictions = _check_conditions(task, mdp, strategy)
     plan = _first_plan(task, mdp, strategy, estimator)
+    if restrictions is not None and plan.lasts is None:
+        _check_sums(strategy, plan, restrictions)
     points = _check_checkpoints(checkpoints, allowed)
     count = len(task.policies)
     rows = (runs, points.size, count)
@@ -184,15 +186,32 @@ def _check_cover(strategy: Strategy, policy: FloatArray, plan: Plan) -> None:
         )
 
 
-def _check_conditions(task: Task, mdp: TabularMDP, strategy: Strategy) -> None:
+def _check_conditions(task: Task, mdp: TabularMDP, strategy: Strategy) -> Restrictions | None:
     """Refuse limits that cannot be kept, or that the strategy does not know, and visits that cost
     nothing.
     """
     limits = task.limits
     check_limits_known(strategy, limits)
     if task.cost is not None or not limits.none:
-        allowed = Restrictions(mdp, task.question, task.cost, limits)
-        allowed.require_visits(occupancy(mdp, task.policy).sum(axis=0) > 0)
+        restrictions = Restrictions(mdp, task.question, task.cost, limits)
+        restrictions.require_visits(occupancy(mdp, task.policy).sum(axis=0) > 0)
+        return restrictions
+    return None
+
+
+def _check_sums(strategy: Strategy, plan: Plan, restrictions: Restrictions) -> None:
+    """A plan that lasts for good must keep the limits on sums itself."""
+    shape = (restrictions.mdp.horizon, *plan.scores.shape[1:])
+    parts = [plan.scores] if plan.by_step else list(plan.scores)
+    flows = [restrictions.flow_of(np.array(np.broadcast_to(part, shape))) for part in parts]
+    sums = np.mean([flow.sums for flow in flows], axis=0)
+    over = sums > restrictions.most + restrictions.rounding
+    if over.any():
+        first = int(np.argmax(over))
+        raise InputError(
+            f"strategy {strategy.id!r} does not keep {restrictions.names[first]}: its episodes "
+            f"have {abs(sums[first]):.6g}, and {abs(restrictions.most[first]):.6g} is the limit"
+        )
 
 
 def _check_checkpoints(checkpoints: ArrayLike | None, budget: Budget) -> FloatArray:

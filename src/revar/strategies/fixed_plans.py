@@ -34,6 +34,11 @@ class OnPolicy(Strategy):
     def plan(self, task: Task, statistics: VisitStatistics) -> Plan:  # noqa: ARG002
         """The target policy, or each in its turn, for good."""
         policies = task.policies
+        if task.limits.max_ratio is not None:
+            # Ratios are to the mean of the policies, and episodes of one of them exceed it.
+            if self.shares is not None:
+                raise InputError("shares of on-policy episodes do not go with a max_ratio")
+            policies = task.policy[None]
         if self.shares is not None:
             if (
                 not isinstance(self.shares, tuple)

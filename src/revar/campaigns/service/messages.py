@@ -27,6 +27,7 @@ from revar.campaigns.rules import BudgetReservedError, CampaignError
 from revar.campaigns.state import HistoryPoint
 from revar.campaigns.storage.interface import NameTakenError, StorageError
 from revar.errors import InputError
+from revar.model.limits import CONFIDENCE
 from revar.model.question import KINDS
 from revar.model.validation import LARGEST_REWARD
 
@@ -66,7 +67,7 @@ class LimitsMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     max_ratio: Annotated[float, Meta(ge=1)] | None = None
     min_return: float | str | None = None
     max_sums: dict[str, float] = {}
-    confidence: Annotated[float, Meta(gt=0, lt=1)] = 0.95
+    confidence: Annotated[float, Meta(gt=0, lt=1)] = CONFIDENCE
 
 
 class CreateCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
