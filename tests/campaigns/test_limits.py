@@ -39,7 +39,7 @@ GOOD: dict[str, Any] = {"actions": 3, "horizon": 2, "episodes": 9, "seed": 1}
         ({"forbidden": [["b", 2]]}, 'forbid action 2 in state "b", .* with probability 0.8; the'),
         ({"max_sums": ["unsafe"]}, "max_sums is .* it must be a mapping from names to the most"),
         ({"max_sums": {"": 1}}, "the name of a limited sum is ''"),
-        ({"max_sums": {"cost": 1}}, "max_sums names 'cost', which is the name of something else"),
+        ({"max_sums": {"cost": 1}}, "max_sums names 'cost', which is what a budget is spent on"),
         ({"max_sums": {"return": 1}}, "max_sums names 'return', which is the name of"),
         ({"max_sums": {"unsafe": "few"}}, "unsafe is at most 'few'; it must be a finite number"),
         (revar.Limits(max_sums=[(np.ones((2, 3)), 1)]), "every reward tells the amounts"),

@@ -187,3 +187,17 @@ def test_costs_of_the_answer_are_not_what_the_safety_is_judged_by() -> None:
     assert returns.mean() > 0.6 - 2 * returns.std(ddof=1) / np.sqrt(40)
     noisy = result.visits[:, 0, 1] / 500
     assert noisy.mean() > 0.2 + 3 * noisy.std(ddof=1) / np.sqrt(40)  # what is safe is used
+
+
+def test_what_has_no_data_counts_as_the_worst() -> None:
+    """Where every step loses, a way that nobody has gone must not look like an early end."""
+    mdp, policy = costly_river()
+    losing = TabularMDP(
+        mdp.transitions, mdp.reward_mean - 1.0, np.full((6, 2), 0.1), mdp.initial, mdp.horizon
+    )
+    statistics = statistics_after(30, losing, policy)
+    assert (statistics.visits[4:] == 0).any()
+    limits = Limits(min_return="100%", confidence=0.95)
+    task = Task.of(losing, policy, budget=1000, limits=limits).without_model()
+    value = revar.policy_value(losing, policy)
+    assert planned_sum(task, losing, statistics, losing.reward_mean) > value - 0.02 * abs(value)

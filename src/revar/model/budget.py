@@ -94,6 +94,8 @@ def check_visit_costs(cost: Any, states: int, actions: int) -> FloatArray:
         if cost != "steps":
             raise InputError(f'cost is {cost!r}; it must be "steps" or an array [states, actions]')
         return np.ones((states, actions))
+    if callable(cost):
+        raise InputError("cost is a function; on a model it must be an array [states, actions]")
     table = as_floats(cost, "cost")
     if table.shape != (states, actions):
         raise InputError(

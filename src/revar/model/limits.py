@@ -1,8 +1,8 @@
 """What collection may not do: forbidden actions, a largest ratio, limits on expected sums."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -187,7 +187,7 @@ def _check_forbidden(forbidden: Any) -> BoolArray | Forbidden | None:
         return None
     if isinstance(forbidden, np.ndarray) and forbidden.dtype == bool and forbidden.ndim > 1:
         return np.array(forbidden)
-    if isinstance(forbidden, Iterable) and not isinstance(forbidden, str | bytes):
+    if isinstance(forbidden, Iterable) and not isinstance(forbidden, str | bytes | Mapping):
         entries = list(forbidden)
         if all(_is_action(entry) or _is_pair(entry) for entry in entries):
             return tuple(
@@ -232,7 +232,7 @@ def _check_floor(floor: Any) -> float | str | None:
         return None
     if isinstance(floor, str):
         try:
-            known = floor.strip().endswith("%") and isfinite(_share(floor))
+            known = floor.strip().endswith("%") and 0.0 <= _share(floor) < inf
         except ValueError:
             known = False
         if known:
@@ -246,7 +246,7 @@ def _check_floor(floor: Any) -> float | str | None:
 
 
 def _share(text: str) -> float:
-    return float(text.strip().rstrip("%")) / 100.0
+    return float(text.strip().removesuffix("%")) / 100.0
 
 
 def _check_sums(sums: Any) -> tuple[SumLimit, ...]:

@@ -197,9 +197,10 @@ def _encode(setup: WorkerSetup) -> bytes:
         try:
             ForkingPickler.dumps(part)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
+            named = name in ("env", "strategy") or name.startswith("policy")
             raise InputError(
-                f"{name} cannot be sent to another process ({error}); define it in a module, "
-                f"or name it as 'module:name'"
+                f"{name} cannot be sent to another process ({error}); define it in a module"
+                + (", or name it as 'module:name'" if named else "")
             ) from None
     return bytes(ForkingPickler.dumps(setup))
 

@@ -32,36 +32,53 @@ def safety_of(
     tuning: Tuning,
     number: int,
 ) -> Safety:
-    """What is known of the sum of that number."""
-    is_return = number == task.limits.most.size
-    discount = task.discount if is_return else 1.0
-    seen = statistics if is_return else _of_sum(task, statistics, number)
-    return Safety(number, seen, discount, known_transitions, tuning)
+    """What is known of the sum of that number.
 
-
-@compiled
-def _of_sum(task: TaskArrays, statistics: RunStatistics, number: int) -> RunStatistics:
-    """The statistics, with the negative amounts of a sum in the place of rewards."""
-    amounts, variances = task.limits.amounts[number], task.limits.variances[number]
-    outcome_mean = np.zeros(statistics.outcome_reward_mean.size)
-    row_start = statistics.outcomes.row_start
-    actions = amounts.shape[1]
-    for s in range(amounts.shape[0]):
-        for a in range(actions):
-            pair = s * actions + a
-            for o in range(row_start[pair], row_start[pair + 1]):
-                outcome_mean[o] = -amounts[s, a]
-    return RunStatistics(
+    A pair without data counts as the worst that was seen, in every step of an episode.
+    """
+    amounts = task.limits.amounts
+    is_return = number == len(amounts)
+    mean = statistics.reward_mean.copy() if is_return else -amounts[number]
+    worst = 0.0
+    for s in range(mean.shape[0]):
+        for a in range(mean.shape[1]):
+            if statistics.visits[s, a] > 0:
+                worst = min(worst, mean[s, a])
+    for s in range(mean.shape[0]):
+        for a in range(mean.shape[1]):
+            if statistics.visits[s, a] == 0:
+                mean[s, a] = worst * task.horizon
+    squares, outcome_mean = statistics.reward_squares, statistics.outcome_reward_mean
+    if not is_return:
+        squares = task.limits.variances[number] * statistics.visits
+        outcome_mean = _by_outcome(statistics, mean)
+    seen = RunStatistics(
         statistics.outcomes,
         statistics.visits,
-        -amounts,
-        variances * statistics.visits,
+        mean,
+        squares,
         statistics.reward_cubes,
         statistics.reward_quartics,
         statistics.outcome_count,
         outcome_mean,
         statistics.initial_count,
     )
+    discount = task.discount if is_return else 1.0
+    return Safety(number, seen, discount, known_transitions, tuning)
+
+
+@compiled
+def _by_outcome(statistics: RunStatistics, mean: FloatArray) -> FloatArray:
+    """What pairs have in the mean, for each of their outcomes, [slot]."""
+    by_outcome = np.zeros(statistics.outcome_reward_mean.size)
+    row_start = statistics.outcomes.row_start
+    actions = mean.shape[1]
+    for s in range(mean.shape[0]):
+        for a in range(actions):
+            pair = s * actions + a
+            for o in range(row_start[pair], row_start[pair + 1]):
+                by_outcome[o] = mean[s, a]
+    return by_outcome
 
 
 @compiled
