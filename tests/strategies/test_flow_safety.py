@@ -189,7 +189,7 @@ def test_costs_of_the_answer_are_not_what_the_safety_is_judged_by() -> None:
     assert noisy.mean() > 0.2 + 3 * noisy.std(ddof=1) / np.sqrt(40)  # what is safe is used
 
 
-def test_what_has_no_data_counts_as_the_worst() -> None:
+def test_what_has_no_data_does_not_look_good() -> None:
     """Where every step loses, a way that nobody has gone must not look like an early end."""
     mdp, policy = costly_river()
     losing = TabularMDP(

@@ -34,20 +34,17 @@ def safety_of(
 ) -> Safety:
     """What is known of the sum of that number.
 
-    A pair without data counts as the worst that was seen, in every step of an episode.
+    What follows a pair without data is taken to lose as much as is usual in all steps of an
+    episode, or to end: it must not look better than what is known.
     """
     amounts = task.limits.amounts
     is_return = number == len(amounts)
     mean = statistics.reward_mean.copy() if is_return else -amounts[number]
-    worst = 0.0
-    for s in range(mean.shape[0]):
-        for a in range(mean.shape[1]):
-            if statistics.visits[s, a] > 0:
-                worst = min(worst, mean[s, a])
+    usual = np.sum(mean * statistics.visits) / np.sum(statistics.visits)
     for s in range(mean.shape[0]):
         for a in range(mean.shape[1]):
             if statistics.visits[s, a] == 0:
-                mean[s, a] = worst * task.horizon
+                mean[s, a] = min(0.0, usual * task.horizon)
     squares, outcome_mean = statistics.reward_squares, statistics.outcome_reward_mean
     if not is_return:
         squares = task.limits.variances[number] * statistics.visits
