@@ -214,7 +214,7 @@ def test_a_campaign_with_limits_is_created_with_the_form(
     found = call(service.address, "/api/campaigns/with-limits")[1]
     assert (found["budget"], found["unit"]) == (1000, "cost")
     assert found["limits"] == {
-        **{"confidence": 0.95, "forbidden": [["cart", 1]], "max_ratio": 3, "min_return": "95%"},
+        **{"confidence": 0.9, "forbidden": [["cart", 1]], "max_ratio": 3, "min_return": "95%"},
         "max_sums": {"unsafe": 0.1},
     }
 

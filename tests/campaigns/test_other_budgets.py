@@ -146,7 +146,7 @@ def test_cost_is_what_rewards_tell() -> None:
     play(first, 2, cost=1.25)
     first.finish()
     status = campaign.status()
-    assert (status.used, status.left, status.unit, status.free) == (2.5, 7.5, "cost", 3)
+    assert (status.used, status.left, status.unit, status.free) == (2.5, 7.5, "cost", 1)
     for _ in range(2):
         play(campaign.start_episode(), 4, cost=1.0)
     assert "10.5 of a cost of 10 spent, 3 episodes" in str(campaign.status())
