@@ -1,0 +1,1 @@
+"""Critics: learned values and advantages that take the variance out of returns."""

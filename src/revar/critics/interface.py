@@ -1,0 +1,74 @@
+"""What critics learn from, what they say, and how they are kept from what they serve.
+
+Episodes fall into FOLDS folds. World j never touches fold j: in it, fold l is served by critics
+that were trained without folds j and l, and fold j by critics trained without fold j. Weights of
+critics are fitted inside the world, and used on fold j. So what is subtracted from a return was
+chosen without it, and its mean is exactly zero.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from revar.model.arrays import FloatArray, IntArray
+from revar.model.law import Law
+
+FOLDS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Experience:
+    """Episodes as critics see them; `inputs` are features of observations."""
+
+    start: IntArray  # [episodes + 1]
+    inputs: FloatArray  # [step, D]
+    elapsed: FloatArray  # [step] of the horizon: 0 at the first step, below 1
+    rewards: FloatArray  # [step]
+    scores: FloatArray  # [step, m] with mean zero given the input
+    actions: FloatArray  # [step, A]
+    noise: FloatArray  # [step, W]
+    law: Law
+    discount: float
+    resets: FloatArray  # [R, D] inputs of first observations that were not played
+
+    @property
+    def folds(self) -> IntArray:
+        """The fold of every episode, in turn."""
+        return np.arange(self.start.size - 1) % FOLDS
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What one or several critics say in every world, as columns of a stack.
+
+    In world j, step t is served by a critic that has not seen its fold, nor fold j. Advantages are
+    sums of scores, so that their mean is zero.
+    """
+
+    names: tuple[str, ...]  # [C]
+    advantages: FloatArray  # [world, step, C]
+    first_values: FloatArray  # [world, episode, C] at first observations
+    reset_values: FloatArray  # [world, R, C] by the critic that serves fold j of world j
+
+
+class Critic(Protocol):
+    """Values and advantages as functions of inputs: fitted, and not going to learn any more."""
+
+    def values(self, inputs: FloatArray, elapsed: FloatArray) -> FloatArray:
+        """Expected return from here on, [n]."""
+
+    def coefficients(self, inputs: FloatArray, elapsed: FloatArray) -> FloatArray:
+        """What each score adds to the return, [n, m]: the advantage is their sum over scores."""
+
+
+class CriticFamily(Protocol):
+    """A way to learn critics."""
+
+    name: str
+
+    def cross_fit(self, experience: Experience, seed: int) -> Columns:
+        """Critics for every world, and what they say of the steps that they serve."""
+
+    def fit(self, experience: Experience, seed: int) -> Critic:
+        """One critic from all episodes, for later use."""
