@@ -12,7 +12,7 @@ from revar.experiments import shards
 from revar.experiments.exact import compute_exact_values
 from revar.experiments.experiment import Choice, build_problem, check_experiment
 from revar.experiments.runner import run_experiment
-from revar.experiments.shards import Cell, Shard, cells_of, play_shard, shards_of
+from revar.experiments.shards import Cell, Shard, cells_of, shards_of
 from tests.experiments.small import assert_equal_results, small
 
 GRID = Choice(id="gridworld", label="A - B", options={"against": 0.35})
@@ -65,7 +65,7 @@ def test_a_single_policy_has_nothing_apart() -> None:
 def test_together_is_what_simulate_gives() -> None:
     problem = build_problem(GRID)
     (shard,) = shards_of(cell(apart=False, budget=40), 4)
-    found = play_shard(shard, threads=1)
+    found = shard.play(threads=1)
     expected = simulate(
         problem.mdp, problem.question, "on-policy", episodes=40, runs=4, seed=3, checkpoints=[40]
     )
@@ -77,7 +77,7 @@ def test_apart_each_policy_has_its_share_and_its_stream() -> None:
     problem = build_problem(GRID)
     (shard,) = shards_of(cell(), 4)
     done: list[tuple[int, int]] = []
-    found = play_shard(shard, threads=1, progress=lambda *each: done.append(each))
+    found = shard.play(threads=1, progress=lambda *each: done.append(each))
     first, second = (
         simulate(
             problem.mdp, policy, "on-policy", episodes=20, runs=4, seed=int(seed), checkpoints=[20]
@@ -97,20 +97,20 @@ def test_apart_each_policy_has_its_share_and_its_stream() -> None:
 
 def test_along_the_way_there_is_an_estimate_once_each_has_an_episode() -> None:
     (shard,) = shards_of(cell(at_checkpoints=True), 3)
-    found = play_shard(shard, threads=1)
+    found = shard.play(threads=1)
     assert found.checkpoints[:3].tolist() == [1, 2, 3]
     assert np.isnan(found.estimates[:, 0]).all()
     assert np.isfinite(found.estimates[:, 1:]).all()
     # After three episodes each policy has one, as after two.
     np.testing.assert_array_equal(found.estimates[:, 1], found.estimates[:, 2])
     (end,) = shards_of(cell(), 3)
-    np.testing.assert_array_equal(found.estimates[:, -1:], play_shard(end, threads=1).estimates)
+    np.testing.assert_array_equal(found.estimates[:, -1:], end.play(threads=1).estimates)
 
 
 def test_apart_has_the_variance_of_two_independent_estimates() -> None:
     problem = build_problem(GRID)
     episodes, runs = 2000, 1000
-    found = play_shard(Shard(cell=cell(budget=episodes), first_run=0, runs=runs))
+    found = Shard(cell=cell(budget=episodes), first_run=0, runs=runs).play()
     one, other = problem.question.policies
     truth = policy_value(problem.mdp, one) - policy_value(problem.mdp, other)
     expected = 2 * sum(estimation_variance(problem.mdp, p, p) for p in (one, other))
@@ -164,4 +164,4 @@ def test_apart_other_estimators_fit() -> None:
     experiment = check_experiment(small(**DIFFERENCE | {"strategies": [way]}))
     (monte_carlo,) = cells_of(experiment, 0)
     (shard,) = shards_of(monte_carlo, 3)
-    assert np.isfinite(play_shard(shard).estimates[:, -1]).all()
+    assert np.isfinite(shard.play().estimates[:, -1]).all()

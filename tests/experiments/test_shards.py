@@ -9,7 +9,7 @@ from revar import estimation_variance, simulate
 from revar.experiments import shards
 from revar.experiments.experiment import Choice, build_problem
 from revar.experiments.runner import run_experiment
-from revar.experiments.shards import Cell, cells_of, play_shard, shards_of
+from revar.experiments.shards import Cell, cells_of, shards_of
 from tests.experiments.small import assert_equal_results, small, tables_in
 
 CELL = Cell(
@@ -51,7 +51,7 @@ def test_every_run_is_in_one_shard(size: int, runs: int, monkeypatch: pytest.Mon
 def test_a_shard_is_what_simulate_gives() -> None:
     problem = build_problem(CELL.problem)
     (shard,) = shards_of(CELL, 4)
-    found = play_shard(shard, threads=1)
+    found = shard.play(threads=1)
     expected = simulate(
         problem.mdp, problem.policy, "revar", episodes=30, runs=4, seed=3, checkpoints=[30]
     )
@@ -70,7 +70,7 @@ def test_variances_are_those_of_the_visits() -> None:
 
     behavior = sampling_proportions(problem.mdp, problem.policy).behavior
     exact = estimation_variance(problem.mdp, problem.policy, behavior)
-    assert play_shard(shard).variances * 40_000 == pytest.approx([exact, exact], rel=1e-3)
+    assert shard.play().variances * 40_000 == pytest.approx([exact, exact], rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -132,4 +132,4 @@ def test_an_interrupt_is_never_lost(episodes: int) -> None:
 
     (shard,) = shards_of(msgspec.structs.replace(CELL, budget=episodes), 1)
     with pytest.raises(KeyboardInterrupt):
-        play_shard(shard, progress=interrupt)
+        shard.play(progress=interrupt)

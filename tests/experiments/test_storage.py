@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from revar.errors import InputError
-from revar.experiments.shards import ShardResult, play_shard, shards_of
+from revar.experiments.shards import ShardResult, shards_of
 from revar.experiments.storage import Columns, ShardStore, read_table, write_table
 from tests.experiments.test_shards import CELL
 
@@ -154,7 +154,7 @@ def test_parquet_without_pyarrow_says_what_to_install(
 
 @pytest.fixture(scope="module")
 def result() -> ShardResult:
-    return play_shard(SHARD, threads=1)
+    return SHARD.play(threads=1)
 
 
 def assert_same_shard(found: tuple[ShardResult, float] | None, result: ShardResult) -> None:

@@ -1,5 +1,7 @@
 """Commands that run experiments and report them: `revar demo`, `reproduce` and `report`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,8 +82,8 @@ def reproduce(
     """Run experiments, store their results and write a report for each.
 
     NAME is one of tree, gridworld, ablation, regret, examples, flow, coverage, peers, compare,
-    or all. Finished parts are stored at once: after Ctrl-C the same command continues, and ends
-    with the same tables. A finished experiment is not run again.
+    critics, or all. Finished parts are stored at once: after Ctrl-C the same command continues,
+    and ends with the same tables. A finished experiment is not run again.
 
     \b
     Examples:
@@ -90,7 +92,7 @@ def reproduce(
       revar reproduce --spec my_experiment.toml
       revar reproduce peers --engine ray --address auto
     """
-    chosen = _choose_experiments(names, specs)
+    chosen, with_critics = _choose_experiments(names, specs)
     if not no_report:
         for experiment in chosen:
             check_report(experiment)
@@ -113,6 +115,13 @@ def reproduce(
             continue
         print_results(results, first_only=len(chosen) > 1)
         click.echo(f"{'tables' if page is None else 'report'}: {page or directory}\n")
+    if with_critics:
+        from revar.cli.critics import reproduce_critics
+
+        found = reproduce_critics(
+            output, seed, quick, engine, report=not no_report, show=not as_json
+        )
+        machine.append(found)
     if as_json:
         print_json(machine)
 
@@ -136,6 +145,8 @@ def report(directory: Path, markdown: Path | None) -> None:
       revar report results/tree
       revar report results --markdown docs/results.md
     """
+    from revar.cli.critics import report_critics
+    from revar.experiments.critic_results import holds_critic_study
     from revar.experiments.experiment import PAPER
     from revar.experiments.results import MANIFEST, read_results
 
@@ -144,10 +155,13 @@ def report(directory: Path, markdown: Path | None) -> None:
     if not found:
         raise InputError(f"{directory} holds no finished experiment")
     order = {name: rank for rank, name in enumerate(PAPER)}
-    loaded = [(place, read_results(place)) for place in found]
+    studies = [place for place in found if holds_critic_study(place)]
+    loaded = [(place, read_results(place)) for place in found if place not in studies]
     loaded.sort(key=lambda each: (order.get(each[1].experiment.name, len(order)), str(each[0])))
     for place, results in loaded:
         click.echo(f"report: {write_report(results, place)}")
+    for place in studies:
+        click.echo(f"report: {report_critics(place)}")
     if markdown is not None:
         from revar.reports.pages import write_markdown
 
@@ -171,28 +185,37 @@ def run_and_store(
     import revar
     from revar.experiments.runner import run_experiment
 
+    with (
+        say_how_to_go_on(experiment.name, directory if kept else None),
+        revar.progress_bar(experiment.name) as progress,
+    ):
+        return run_experiment(
+            experiment,
+            directory,
+            seed=seed,
+            quick=quick,
+            engine=engine,
+            progress=progress,
+        )
+
+
+@contextmanager
+def say_how_to_go_on(name: str, directory: Path | None) -> Iterator[None]:
+    """End the command at an interrupt; where a directory is kept, the same command goes on."""
     try:
-        with revar.progress_bar(experiment.name) as progress:
-            return run_experiment(
-                experiment,
-                directory,
-                seed=seed,
-                quick=quick,
-                engine=engine,
-                progress=progress,
-            )
+        yield
     except KeyboardInterrupt:
         where = (
-            f" What is finished of {experiment.name!r} is stored in {directory}; the same command "
-            f"goes on from there."
+            f" What is finished of {name!r} is stored in {directory}; the same command goes on "
+            f"from there."
         )
-        click.echo("Stopped." + (where if kept else ""), err=True)
+        click.echo("Stopped." + (where if directory is not None else ""), err=True)
         raise SystemExit(INTERRUPTED) from None
 
 
 def check_report(experiment: "Experiment") -> None:
     """Raise if the report could not be written, before anything is run."""
-    _load_report_extras()
+    load_report_extras()
     from revar.reports.pages import check_report as check
 
     check(experiment)
@@ -200,13 +223,14 @@ def check_report(experiment: "Experiment") -> None:
 
 def write_report(results: "Results", directory: Path) -> Path:
     """Write the page of an experiment; returns its path."""
-    _load_report_extras()
+    load_report_extras()
     from revar.reports.pages import write_report as write
 
     return write(results, directory)
 
 
-def _load_report_extras() -> None:
+def load_report_extras() -> None:
+    """Raise if what reports are made with is not installed."""
     from revar.errors import require_extra
 
     require_extra("matplotlib", "plots")
@@ -214,7 +238,10 @@ def _load_report_extras() -> None:
         require_extra(module, "report")
 
 
-def _choose_experiments(names: tuple[str, ...], specs: tuple[Path, ...]) -> "list[Experiment]":
+def _choose_experiments(
+    names: tuple[str, ...], specs: tuple[Path, ...]
+) -> "tuple[list[Experiment], bool]":
+    """The experiments that are named, and whether the study of critics is among them."""
     from revar.experiments.experiment import (
         PAPER,
         check_experiment,
@@ -223,13 +250,15 @@ def _choose_experiments(names: tuple[str, ...], specs: tuple[Path, ...]) -> "lis
     )
 
     if not names and not specs:
-        raise InputError(f"which experiment? Name one of {', '.join(PAPER)}, or all")
-    wanted = dict.fromkeys(each for name in names for each in (PAPER if name == "all" else (name,)))
+        raise InputError(f"which experiment? Name one of {', '.join(PAPER)}, critics, or all")
+    with_critics = "critics" in names or "all" in names
+    named = [name for name in names if name != "critics"]
+    wanted = dict.fromkeys(each for name in named for each in (PAPER if name == "all" else (name,)))
     chosen = [load_built_in(name) for name in wanted] + [read_experiment(path) for path in specs]
     for experiment in chosen:
         if [other.name for other in chosen].count(experiment.name) > 1:
             raise InputError(f"two experiments are called {experiment.name!r}")
-    return [check_experiment(experiment) for experiment in chosen]
+    return [check_experiment(experiment) for experiment in chosen], with_critics
 
 
 def _print_demo(results: "Results") -> None:

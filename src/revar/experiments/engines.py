@@ -9,10 +9,12 @@ import msgspec
 
 from revar.cluster import start_ray
 from revar.errors import require_extra
-from revar.experiments.shards import Shard, ShardResult, play_shard
+from revar.experiments.critics import CriticShard
+from revar.experiments.shards import Shard
 
+AnyShard = Shard | CriticShard
 # Episodes of a shard that have been played so far.
-Advance = Callable[[Shard, int], None]
+Advance = Callable[[Any, int], None]
 # Tasks waiting for each core of a Ray cluster: none is idle, and an interrupt cancels few.
 TASKS_PER_CORE = 2
 
@@ -21,8 +23,8 @@ class Engine(Protocol):
     """Plays shards."""
 
     def play(
-        self, shards: Sequence[Shard], advance: Advance
-    ) -> Iterator[tuple[Shard, ShardResult, float]]:
+        self, shards: Sequence[AnyShard], advance: Advance
+    ) -> Iterator[tuple[Any, Any, float]]:
         """Play shards; yields each with its result and seconds, as they are finished."""
 
 
@@ -33,17 +35,17 @@ class LocalEngine:
     threads: int | None = None  # None: every core
 
     def play(
-        self, shards: Sequence[Shard], advance: Advance
-    ) -> Iterator[tuple[Shard, ShardResult, float]]:
+        self, shards: Sequence[AnyShard], advance: Advance
+    ) -> Iterator[tuple[Any, Any, float]]:
         """Play shards in order."""
         for shard in shards:
 
-            def report(done: int, total: int, shard: Shard = shard) -> None:
+            def report(done: int, total: int, shard: AnyShard = shard) -> None:
                 del total
                 advance(shard, done)
 
             started = time.perf_counter()
-            result = play_shard(shard, threads=self.threads, progress=report)
+            result = shard.play(threads=self.threads, progress=report)
             yield shard, result, time.perf_counter() - started
 
 
@@ -60,15 +62,15 @@ class RayEngine:
     retries: int = 3  # of a shard whose worker died
 
     def play(
-        self, shards: Sequence[Shard], advance: Advance
-    ) -> Iterator[tuple[Shard, ShardResult, float]]:
+        self, shards: Sequence[AnyShard], advance: Advance
+    ) -> Iterator[tuple[Any, Any, float]]:
         """Play shards; they come back as they are finished."""
         ray = require_extra("ray", "ray")
         started = start_ray(ray, self.address, self.cores)
         play = ray.remote(num_cpus=1, max_retries=self.retries)(_play_encoded)
         room = max(1, int(ray.cluster_resources().get("CPU", 1))) * TASKS_PER_CORE
         waiting = list(reversed(shards))
-        open_tasks: dict[Any, Shard] = {}
+        open_tasks: dict[Any, AnyShard] = {}
         try:
             while waiting or open_tasks:
                 while waiting and len(open_tasks) < room:
@@ -79,7 +81,7 @@ class RayEngine:
                     shard = open_tasks.pop(task)
                     arrays, seconds = ray.get(task)
                     advance(shard, shard.episodes)
-                    yield shard, ShardResult(**arrays), seconds
+                    yield shard, shard.result_type(**arrays), seconds
         finally:
             for task in open_tasks:
                 ray.cancel(task, force=True)
@@ -89,6 +91,6 @@ class RayEngine:
 
 def _play_encoded(encoded: bytes) -> tuple[dict[str, Any], float]:
     """Play one shard on one core of a worker."""
-    shard = msgspec.json.decode(encoded, type=Shard)
+    shard = msgspec.json.decode(encoded, type=AnyShard)
     ((_, result, seconds),) = LocalEngine(threads=1).play([shard], lambda *_: None)
     return msgspec.structs.asdict(result), seconds

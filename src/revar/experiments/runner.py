@@ -1,12 +1,14 @@
 """Run an experiment: the shards that are missing, then the tables."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from revar.errors import InputError
-from revar.experiments.engines import Engine, LocalEngine
+from revar.experiments.engines import AnyShard, Engine, LocalEngine
 from revar.experiments.exact import ExactValues, compute_exact_values
 from revar.experiments.experiment import Experiment, check_experiment
 from revar.experiments.results import (
@@ -18,7 +20,7 @@ from revar.experiments.results import (
     versions,
     write_results,
 )
-from revar.experiments.shards import Cell, Shard, ShardResult, cells_of, shards_of
+from revar.experiments.shards import Cell, ShardResult, cells_of, shards_of
 from revar.experiments.storage import ShardStore
 
 # (episodes done, episodes in all, what is played)
@@ -43,32 +45,19 @@ def run_experiment(
     finished = _read_finished(sized, directory, seed)
     if finished is not None:
         return finished
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"results cannot be stored in {directory}: {error.strerror}") from error
     cells = cells_of(sized, seed)
     parts = [list(shards_of(cell, sized.runs)) for cell in cells]
-    shards = [shard for part in parts for shard in part]
-    store = ShardStore(directory / "shards")
-    missing = [shard for shard in shards if store.read(shard) is None]
-    tally = _Tally(shards, missing, progress)
-    for shard, result, seconds in (engine or LocalEngine()).play(missing, tally.advance):
-        store.write(shard, result, seconds)
-        tally.finish(shard)
+    stored = play_missing([shard for part in parts for shard in part], directory, engine, progress)
     exact = tuple(
         compute_exact_values(choice, known_transitions=sized.known_transitions)
         for choice in sized.problem_choices()
     )
+    found = iter(stored)
     series = []
-    spent = 0.0
+    spent = sum(seconds for _, seconds in stored)
     for cell, part in zip(cells, parts, strict=True):
-        stored = [store.read(shard) for shard in part]
-        whole = [each for each in stored if each is not None]
-        if len(whole) < len(part):
-            raise InputError(f"shards vanished from {store.directory} while they were needed")
-        spent += sum(seconds for _, seconds in whole)
-        series.append(_merge_shards(cell, [result for result, _ in whole], exact))
+        results_of_cell = [result for result, _ in itertools.islice(found, len(part))]
+        series.append(_merge_shards(cell, results_of_cell, exact))
     manifest = Manifest(
         experiment=sized,
         quick=quick,
@@ -83,36 +72,58 @@ def run_experiment(
     return results
 
 
+def play_missing(
+    shards: Sequence[AnyShard],
+    directory: Path,
+    engine: Engine | None,
+    progress: Progress | None,
+) -> list[tuple[Any, float]]:
+    """Play those shards that are not stored in the directory; what each gave, and its seconds."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"results cannot be stored in {directory}: {error.strerror}") from error
+    store = ShardStore(directory / "shards")
+    missing = [shard for shard in shards if store.read(shard) is None]
+    tally = _Tally(shards, missing, progress)
+    for shard, result, seconds in (engine or LocalEngine()).play(missing, tally.advance):
+        store.write(shard, result, seconds)
+        tally.finish(shard)
+    stored = [store.read(shard) for shard in shards]
+    whole = [each for each in stored if each is not None]
+    if len(whole) < len(shards):
+        raise InputError(f"shards vanished from {store.directory} while they were needed")
+    return whole
+
+
 class _Tally:
     """Counts the episodes played, for a progress bar."""
 
     def __init__(
-        self, shards: list[Shard], missing: list[Shard], progress: Progress | None
+        self,
+        shards: Sequence[AnyShard],
+        missing: Sequence[AnyShard],
+        progress: Progress | None,
     ) -> None:
         self.total = sum(shard.episodes for shard in shards)
         self.done = self.total - sum(shard.episodes for shard in missing)
         self.open: dict[int, int] = {}  # episodes of the shards that are being played
         self.progress = progress
 
-    def advance(self, shard: Shard, episodes: int) -> None:
+    def advance(self, shard: AnyShard, episodes: int) -> None:
         """Note how many episodes of a shard are played."""
         self.open[id(shard)] = episodes
         self._show(shard)
 
-    def finish(self, shard: Shard) -> None:
+    def finish(self, shard: AnyShard) -> None:
         """Note that a shard is stored."""
         self.open.pop(id(shard), None)
         self.done += shard.episodes
         self._show(shard)
 
-    def _show(self, shard: Shard) -> None:
+    def _show(self, shard: AnyShard) -> None:
         if self.progress is not None:
-            cell = shard.cell
-            self.progress(
-                self.done + sum(self.open.values()),
-                self.total,
-                f"{cell.problem.name}: {cell.strategy.name}",
-            )
+            self.progress(self.done + sum(self.open.values()), self.total, shard.title)
 
 
 def _read_finished(sized: Experiment, directory: Path, seed: int) -> Results | None:

@@ -5,6 +5,7 @@ draws from the same stream in any shard, so that results do not depend on how ru
 """
 
 from collections.abc import Callable, Iterator
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -56,12 +57,29 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         return digest_of(parts)
 
 
-class Shard(msgspec.Struct, frozen=True, kw_only=True):
+class ShardResult(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """What the runs of a shard gave."""
+
+    checkpoints: IntArray  # [checkpoint]
+    estimates: FloatArray  # [run, checkpoint]
+    standard_errors: FloatArray  # [run, checkpoint]
+    unvisited_probability: FloatArray  # [run, checkpoint]
+    variances: FloatArray  # [run] sum of cost / visits after the last episode
+    visits: IntArray  # [state, action] summed over the runs
+
+
+class Shard(msgspec.Struct, frozen=True, kw_only=True, tag="runs"):
     """Some runs of a cell."""
 
     cell: Cell
     first_run: int
     runs: int
+    result_type: ClassVar[type[ShardResult]] = ShardResult
+
+    @property
+    def title(self) -> str:
+        """What is played, for a progress bar."""
+        return f"{self.cell.problem.name}: {self.cell.strategy.name}"
 
     @property
     def episodes(self) -> int:
@@ -72,16 +90,19 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
         """Where the shard's result is stored."""
         return f"{self.cell.key()}-{self.first_run:06d}-{self.runs}.npz"
 
+    def play(
+        self, *, threads: int | None = None, progress: Callable[[int, int], None] | None = None
+    ) -> ShardResult:
+        """Play the runs. An interrupt raises KeyboardInterrupt: half a shard is worth nothing.
 
-class ShardResult(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """What the runs of a shard gave."""
-
-    checkpoints: IntArray  # [checkpoint]
-    estimates: FloatArray  # [run, checkpoint]
-    standard_errors: FloatArray  # [run, checkpoint]
-    unvisited_probability: FloatArray  # [run, checkpoint]
-    variances: FloatArray  # [run] sum of cost / visits after the last episode
-    visits: IntArray  # [state, action] summed over the runs
+        It is raised even if all runs had ended, because the shards that follow must stop, too.
+        """
+        cell = self.cell
+        problem = build_problem(cell.problem)
+        points = log_spaced(cell.budget) if cell.at_checkpoints else np.array([cell.budget])
+        if cell.apart:
+            return _play_apart(self, problem, points, threads, progress)
+        return _play(self, problem.mdp, problem.question, points, cell.seed, threads, progress)
 
 
 def cells_of(experiment: Experiment, seed: int) -> list[Cell]:
@@ -109,24 +130,6 @@ def shards_of(cell: Cell, runs: int) -> Iterator[Shard]:
     size = max(1, min(runs, EPISODES_OF_A_SHARD // cell.budget))
     for first in range(0, runs, size):
         yield Shard(cell=cell, first_run=first, runs=min(size, runs - first))
-
-
-def play_shard(
-    shard: Shard,
-    *,
-    threads: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> ShardResult:
-    """Play the shard's runs. An interrupt raises KeyboardInterrupt: half a shard is worth nothing.
-
-    It is raised even if all runs had ended, because the shards that follow must stop, too.
-    """
-    cell = shard.cell
-    problem = build_problem(cell.problem)
-    points = log_spaced(cell.budget) if cell.at_checkpoints else np.array([cell.budget])
-    if cell.apart:
-        return _play_apart(shard, problem, points, threads, progress)
-    return _play(shard, problem.mdp, problem.question, points, cell.seed, threads, progress)
 
 
 def _play(

@@ -15,13 +15,12 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 
 from revar.errors import InputError, require_extra
-from revar.experiments.shards import Shard, ShardResult
 
 Columns = dict[str, np.ndarray[Any, Any]]  # of one length; words, whole numbers or floats
 
@@ -53,18 +52,29 @@ def replace_file(path: Path) -> Iterator[Path]:
         raise
 
 
+class StoredShard(Protocol):
+    """What is known of a shard where it is stored."""
+
+    @property
+    def result_type(self) -> Any:
+        """The record of arrays that it gives."""
+
+    def file_name(self) -> str:
+        """Where its result is stored."""
+
+
 @dataclass(frozen=True)
 class ShardStore:
     """A folder of finished shards."""
 
     directory: Path
 
-    def write(self, shard: Shard, result: ShardResult, seconds: float) -> None:
+    def write(self, shard: StoredShard, result: Any, seconds: float) -> None:
         """Store a finished shard."""
         with replace_file(self.directory / shard.file_name()) as new, new.open("wb") as file:
             np.savez_compressed(file, seconds=seconds, **msgspec.structs.asdict(result))
 
-    def read(self, shard: Shard) -> tuple[ShardResult, float] | None:
+    def read(self, shard: StoredShard) -> tuple[Any, float] | None:
         """Read a finished shard and its seconds; None if it must be played."""
         path = self.directory / shard.file_name()
         try:
@@ -75,9 +85,9 @@ class ShardStore:
         except DAMAGE:
             return None  # it is played again
         seconds = float(arrays.pop("seconds", 0.0))
-        if set(arrays) != set(ShardResult.__struct_fields__):
+        if set(arrays) != set(shard.result_type.__struct_fields__):
             return None
-        return ShardResult(**arrays), seconds
+        return shard.result_type(**arrays), seconds
 
 
 def write_table(stem: Path, columns: Columns, metadata: Mapping[str, str]) -> Path:

@@ -3,15 +3,18 @@
 import base64
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from plotly import offline
 
-from revar.charts.chart import Chart
+from revar.charts.chart import Chart, Picture
 from revar.charts.interactive import to_html
 from revar.charts.static import save_picture
+from revar.experiments.critic_results import CriticManifest, CriticResults
+from revar.experiments.critics import CriticStudy
 from revar.experiments.experiment import Experiment
-from revar.experiments.results import Results
+from revar.experiments.results import Manifest, Results
 from revar.experiments.storage import replace_file
 from revar.reports.conclusions import answer_question, check_answer
 from revar.reports.figures import figures
@@ -50,6 +53,33 @@ def check_report(experiment: Experiment) -> None:
 
 def write_report(results: Results, directory: Path) -> Path:
     """Write the page and the figures of an experiment; returns the page's path."""
+    drawn = [
+        draw_illustration(figures.find(name)(results), directory / "figures")
+        for name in results.experiment.figures
+    ]
+    return write_page(
+        directory,
+        results.experiment,
+        results.manifest,
+        answer=answer_question(results),
+        illustrations=drawn,
+        tables=make_tables(results),
+        settings=_settings(results),
+        notes=results.experiment.unstated,
+        notes_title="What the paper leaves open",
+        command=command_of(results),
+    )
+
+
+def write_page(
+    directory: Path,
+    experiment: Experiment | CriticStudy,
+    manifest: Manifest | CriticManifest,
+    *,
+    illustrations: list[Illustration],
+    **content: Any,
+) -> Path:
+    """Fill the template; returns the page's path."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("revar.reports", "templates"),
         autoescape=True,
@@ -57,18 +87,13 @@ def write_report(results: Results, directory: Path) -> Path:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    drawn = _draw_illustrations(results, directory / "figures")
     page = environment.get_template("report.html").render(
-        results=results,
-        experiment=results.experiment,
-        manifest=results.manifest,
-        answer=answer_question(results),
-        illustrations=drawn,
-        tables=make_tables(results),
-        settings=_settings(results),
-        command=command_of(results),
-        script=offline.get_plotlyjs() if any(each.plot for each in drawn) else "",
-        version=results.manifest.versions["revar-rl"],
+        experiment=experiment,
+        manifest=manifest,
+        illustrations=illustrations,
+        script=offline.get_plotlyjs() if any(each.plot for each in illustrations) else "",
+        version=manifest.versions["revar-rl"],
+        **content,
     )
     with replace_file(directory / PAGE) as new:
         new.write_text(page, encoding="utf-8")
@@ -84,24 +109,20 @@ def write_markdown(experiments: list[Results], path: Path) -> None:
         new.write_text("\n".join(sections), encoding="utf-8")
 
 
-def _draw_illustrations(results: Results, folder: Path) -> list[Illustration]:
-    """Save every figure as a file; charts are interactive on the page."""
-    drawn = []
-    for name in results.experiment.figures:
-        picture = figures.find(name)(results)
-        path = save_picture(picture, folder / name)
-        if isinstance(picture, Chart):
-            drawn.append(Illustration(name, picture.caption, to_html(picture), ""))
-        else:
-            image = base64.b64encode(path.read_bytes()).decode("ascii")
-            drawn.append(Illustration(name, picture.caption, "", image))
-    return drawn
+def draw_illustration(picture: Chart | Picture, folder: Path) -> Illustration:
+    """Save a figure as a file; a chart is interactive on the page."""
+    path = save_picture(picture, folder / picture.name)
+    if isinstance(picture, Chart):
+        return Illustration(picture.name, picture.caption, to_html(picture), "")
+    image = base64.b64encode(path.read_bytes()).decode("ascii")
+    return Illustration(picture.name, picture.caption, "", image)
 
 
-def command_of(results: Results) -> str:
+def command_of(results: Results | CriticResults) -> str:
     """The command that reproduces these results."""
     manifest = results.manifest
-    command = manifest.experiment.command or f"revar reproduce {manifest.experiment.name}"
+    declared = getattr(manifest.experiment, "command", "")
+    command = declared or f"revar reproduce {manifest.experiment.name}"
     if manifest.quick:
         command += " --quick"
     return command + (f" --seed {manifest.seed}" if manifest.seed else "")
