@@ -16,7 +16,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
-from revar.policies import DeterministicPolicy, GaussianPolicy
+from revar.policies.continuous import DeterministicPolicy, GaussianPolicy
 
 
 class CriticProblem(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

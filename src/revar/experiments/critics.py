@@ -131,16 +131,17 @@ class CriticShard(msgspec.Struct, frozen=True, kw_only=True, tag="critics"):
         )
         if not result.complete:
             raise KeyboardInterrupt
-        mean = result.mean_return
+        findings = result.return_findings
+        corrected = findings.corrected
         return (
             result.value,
             result.standard_error,
             result.half_width,
-            mean.value,
-            mean.standard_error,
-            mean.half_width,
+            corrected.mean_return,
+            corrected.mean_return_error,
+            result.quantile * corrected.mean_return_error,
             result.steps,
-            result.fitting_seconds,
+            findings.fitting_seconds,
         )
 
 
