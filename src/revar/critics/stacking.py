@@ -112,7 +112,7 @@ def _fit_start(
     resets, episodes = experience.resets.shape[0], targets.size
     share = resets / (resets + episodes)  # the best, as the mean over resets varies, too
     factor = regression.shrinkage(world, np.arange(episodes)) * share
-    return regression.weights([world]) * factor
+    return np.asarray(regression.weights([world]) * factor)
 
 
 @dataclass(frozen=True, eq=False)
