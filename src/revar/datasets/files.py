@@ -58,7 +58,7 @@ def save_dataset(
     """Write the episodes to `path` (.npz or .parquet), exactly, replacing what is there."""
     target = Path(path)
     parquet = _is_parquet(target)
-    write: Callable[[Any, dict[str, str], Path], None]
+    write: Any
     if isinstance(dataset, Episodes):
         write = of_episodes.write_parquet if parquet else of_episodes.write_npz
         notes = of_episodes.notes_of(dataset)

@@ -13,6 +13,7 @@ from revar.errors import InputError
 from revar.model.amounts import COST, STEPS, check_amount
 from revar.model.arrays import FloatArray
 from revar.model.budget import Budget
+from revar.model.episodes import Episodes
 from revar.model.limits import Limits
 from revar.model.trajectory import Dataset
 from revar.model.validation import as_floats
@@ -183,11 +184,11 @@ def _one(state: Any, action: int) -> float:
     return 1.0
 
 
-def spent_on(dataset: Dataset, budget: Budget) -> float:
+def spent_on(dataset: Dataset | Episodes, budget: Budget) -> float:
     """What the episodes have taken from the budget, in its unit."""
     if budget.unit == "cost":
         return float(dataset.amounts[COST].sum())
-    return float(len(dataset) if budget.by_episode else dataset.states.size)
+    return float(len(dataset) if budget.by_episode else dataset.rewards.size)
 
 
 def describe(amounts: Any) -> str:

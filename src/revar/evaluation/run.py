@@ -17,6 +17,7 @@ from revar.estimators.estimator import JointEstimate
 from revar.evaluation.amounts import StepAmounts, spent_on
 from revar.evaluation.checkpoints import FIRST_CHECKPOINT
 from revar.evaluation.comparison import JointCheckpoint
+from revar.evaluation.findings import TableFindings
 from revar.evaluation.goals import Goal
 from revar.evaluation.interrupts import EpisodeError, Interrupt, Stopped
 from revar.evaluation.players import Player, VectorPlayer
@@ -235,12 +236,16 @@ class Evaluation:
         return self.goal.result(
             [*earlier, last],
             dataset=dataset,
-            statistics=collection.statistics,
-            task=collection.task,
+            findings=TableFindings(
+                statistics=collection.statistics,
+                task=collection.task,
+                on_policy=self.collection.strategy.id == "on-policy"
+                and self.collection.prior_episodes == 0,
+                limits=self.collection.limits,
+            ),
             strategy=self.collection.strategy.id,
             seed=self.collection.seed,
             stopped=stopped,
-            limits=self.collection.limits,
             prior_episodes=self.collection.prior_episodes,
             conditions=position,
         )
