@@ -24,13 +24,11 @@ if TYPE_CHECKING:
     from revar.evaluation.comparison import ComparisonResult as ComparisonResult
     from revar.evaluation.evaluate import compare as compare
     from revar.evaluation.evaluate import evaluate as evaluate
-    from revar.evaluation.policies import epsilon_greedy as epsilon_greedy
-    from revar.evaluation.policies import policy_from_predictor as policy_from_predictor
-    from revar.evaluation.policies import uniform_policy as uniform_policy
     from revar.evaluation.result import EvaluationResult as EvaluationResult
     from revar.evaluation.run import EvaluationError as EvaluationError
     from revar.evaluation.stored import evaluate_data as evaluate_data
     from revar.model.budget import Budget as Budget
+    from revar.model.episodes import Episodes as Episodes
     from revar.model.files import load_mdp as load_mdp
     from revar.model.files import save_mdp as save_mdp
     from revar.model.limits import Limits as Limits
@@ -43,6 +41,11 @@ if TYPE_CHECKING:
     from revar.model.task import Task as Task
     from revar.model.trajectory import Dataset as Dataset
     from revar.model.trajectory import Trajectory as Trajectory
+    from revar.policies.continuous import DeterministicPolicy as DeterministicPolicy
+    from revar.policies.continuous import GaussianPolicy as GaussianPolicy
+    from revar.policies.forms import epsilon_greedy as epsilon_greedy
+    from revar.policies.forms import policy_from_predictor as policy_from_predictor
+    from revar.policies.forms import uniform_policy as uniform_policy
     from revar.problems import find_problem as find_problem
     from revar.progress import progress_bar as progress_bar
     from revar.simulation.simulate import simulate as simulate
@@ -77,9 +80,11 @@ _HOMES = {
     "ComparisonResult": "revar.evaluation.comparison",
     "compare": "revar.evaluation.evaluate",
     "evaluate": "revar.evaluation.evaluate",
-    "epsilon_greedy": "revar.evaluation.policies",
-    "policy_from_predictor": "revar.evaluation.policies",
-    "uniform_policy": "revar.evaluation.policies",
+    "DeterministicPolicy": "revar.policies.continuous",
+    "GaussianPolicy": "revar.policies.continuous",
+    "epsilon_greedy": "revar.policies.forms",
+    "policy_from_predictor": "revar.policies.forms",
+    "uniform_policy": "revar.policies.forms",
     "EvaluationResult": "revar.evaluation.result",
     "EvaluationError": "revar.evaluation.run",
     "evaluate_data": "revar.evaluation.stored",
@@ -90,6 +95,7 @@ _HOMES = {
     "TabularMDP": "revar.model.mdp",
     "Budget": "revar.model.budget",
     "Limits": "revar.model.limits",
+    "Episodes": "revar.model.episodes",
     "load_mdp": "revar.model.files",
     "save_mdp": "revar.model.files",
     "Best": "revar.model.question",

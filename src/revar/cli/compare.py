@@ -69,8 +69,8 @@ def compare(
 
 
 def _load(policies: tuple[str, ...]) -> dict[str, Any]:
-    from revar.evaluation.policies import load_policy
     from revar.evaluation.target_policies import name_policy
+    from revar.policies.forms import load_policy
 
     loaded: dict[str, Any] = {}
     for text in policies:

@@ -118,7 +118,7 @@ def load_policy_option(
 ) -> Any:
     """Load the policy by its name; with epsilon, make it epsilon-greedy."""
     from revar.environments.opening import action_count, open_environment
-    from revar.evaluation.policies import load_policy
+    from revar.policies.forms import load_policy
 
     search_this_folder()
     if name is None and epsilon is not None:

@@ -3,6 +3,8 @@
 import importlib
 from typing import Any
 
+import numpy as np
+
 from revar.errors import InputError, MissingExtraError, require_extra
 from revar.model.mdp import TabularMDP
 from revar.model.validation import check_horizon, check_reward
@@ -11,6 +13,7 @@ from revar.problems import Problem, find_problem, problems
 # Environments without a time limit that end by themselves, and after how many steps at most.
 # Blackjack: two cards count at least 2, every further one adds at least 1, and 22 is too many.
 KNOWN_HORIZONS = {"Blackjack-v1": 20}
+SEEDS = 2**31  # every environment takes seeds below
 
 
 def open_environment(env: Any, options: dict[str, Any] | None = None) -> Any:
@@ -127,6 +130,12 @@ def action_count(env: Any) -> int:
     if not isinstance(space, spaces.Discrete):
         raise InputError(f"actions are {space}; they must be Discrete")
     return int(space.n)
+
+
+def environment_seed(seed: int, episode: int) -> int:
+    """What the environment is seeded with for an episode; no two of a run have the same."""
+    first = int(np.random.SeedSequence(seed).generate_state(1)[0])
+    return (first + episode) % SEEDS
 
 
 def read_reward(reward: Any) -> float:

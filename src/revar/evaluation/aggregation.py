@@ -15,11 +15,12 @@ from revar.environments.opening import (
     read_reward,
 )
 from revar.errors import InputError
-from revar.evaluation.policies import ObservationPolicy, ask_policy, resolve_policy
 from revar.evaluation.result import EvaluationResult
 from revar.evaluation.target_policies import TargetPolicy
 from revar.model.arrays import FloatArray
 from revar.model.validation import check_count, check_whole
+from revar.policies.forms import ObservationPolicy, resolve_policy
+from revar.policies.interface import ask_policy
 
 
 @dataclass(frozen=True)

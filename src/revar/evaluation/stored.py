@@ -18,7 +18,6 @@ from revar.evaluation.comparison import ComparisonResult, JointCheckpoint
 from revar.evaluation.findings import TableFindings
 from revar.evaluation.goals import ComparisonGoal, ValueGoal
 from revar.evaluation.limits import encode_limits
-from revar.evaluation.policies import SoftTable, ask_policy, load_policy, uniform_policy
 from revar.evaluation.result import EvaluationResult
 from revar.evaluation.target_policies import (
     TargetPolicies,
@@ -31,6 +30,8 @@ from revar.model.budget import Budget
 from revar.model.limits import Limits, check_limits
 from revar.model.trajectory import Dataset
 from revar.model.validation import as_floats
+from revar.policies.forms import SoftTable, load_policy, uniform_policy
+from revar.policies.interface import ask_policy
 
 
 @overload

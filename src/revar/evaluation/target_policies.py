@@ -9,9 +9,10 @@ import numpy as np
 from revar.environments.observations import Bins, StateEncoding, encoding_of
 from revar.environments.opening import action_count
 from revar.errors import InputError
-from revar.evaluation.policies import Constant, ObservationPolicy, ask_policy, resolve_policy
 from revar.model.arrays import FloatArray
 from revar.model.validation import check_policy_name
+from revar.policies.forms import Constant, ObservationPolicy, resolve_policy
+from revar.policies.interface import ask_policy
 
 
 class TargetPolicy:

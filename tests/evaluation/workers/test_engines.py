@@ -16,8 +16,8 @@ import pytest
 import revar
 from revar import EvaluationError, EvaluationResult
 from revar.cluster import start_ray
+from revar.environments.opening import environment_seed
 from revar.errors import InputError
-from revar.evaluation.workers.worker import environment_seed
 from tests.collection.test_collection import same_data
 from tests.environments.custom import Corridor, energy
 from tests.evaluation.test_budgets import PRICED

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import revar
 from revar.collection.batches import Batch, BatchRequest, SharedPlan
+from revar.environments.opening import environment_seed
 from revar.evaluation.interrupts import Interrupt
 from revar.evaluation.workers.pool import (
     AHEAD,
@@ -20,7 +21,7 @@ from revar.evaluation.workers.pool import (
     WorkerPool,
     default_batch,
 )
-from revar.evaluation.workers.worker import WorkerSetup, environment_seed
+from revar.evaluation.workers.worker import WorkerSetup
 from tests.collection.test_collection import same_data
 from tests.environments.custom import Corridor
 

@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from revar.collection import Collection
 from revar.collection.batches import Batch, BatchRequest, SharedPlan, pack, prepare
 from revar.environments.observations import Bins, encoding_of
-from revar.environments.opening import action_count, open_environment
+from revar.environments.opening import action_count, environment_seed, open_environment
 from revar.errors import InputError
 from revar.evaluation.amounts import StepAmounts
 from revar.evaluation.interrupts import Interrupt
@@ -18,8 +16,6 @@ from revar.model.budget import Budget
 from revar.model.limits import Limits
 from revar.model.question import Combinations
 from revar.strategies.strategy import Strategy
-
-SEEDS = 2**31  # every environment takes seeds below
 
 
 @dataclass(frozen=True)
@@ -112,9 +108,3 @@ class Worker:
     def close(self) -> None:
         """Close the environment."""
         self.env.close()
-
-
-def environment_seed(seed: int, episode: int) -> int:
-    """What the environment is seeded with for an episode; no two of a run have the same."""
-    first = int(np.random.SeedSequence(seed).generate_state(1)[0])
-    return (first + episode) % SEEDS

@@ -7,26 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from revar.environments.opening import first_line, import_object
+from revar.environments.opening import import_object
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.validation import as_floats, check_count, check_share
 
 # From an observation to the probability of every action.
 ObservationPolicy = Callable[[Any], Any]
-
-
-def ask_policy(policy: Any, observation: Any) -> Any:
-    """What a policy answers to an observation."""
-    try:
-        return policy(observation)
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(
-            f"the policy raised {type(error).__name__} at observation {observation!r}: "
-            f"{first_line(error)}"
-        ) from error
 
 
 # The policies made below are records, not closures, so that they can be sent to workers.

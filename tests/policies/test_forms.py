@@ -12,8 +12,8 @@ from gymnasium import spaces
 import revar
 from revar.environments.observations import make_encoding
 from revar.errors import InputError
-from revar.evaluation.policies import load_policy
 from revar.evaluation.target_policies import TargetPolicy
+from revar.policies.forms import load_policy
 from tests.environments.custom import Corridor
 
 TABLE = np.array([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]])
@@ -59,8 +59,8 @@ def test_tables_functions_and_files_are_the_same_policy(tmp_path: Path) -> None:
         str(tmp_path / "policy.npy"),
         tmp_path / "policy.npz",
         tmp_path / "single.npz",
-        "tests.evaluation.test_policies:table_policy",
-        "tests.evaluation.test_policies:TABLE",
+        "tests.policies.test_forms:table_policy",
+        "tests.policies.test_forms:TABLE",
     ]
     for form in forms:
         asked = target(form)
@@ -172,4 +172,4 @@ def test_policies_by_name_are_checked(tmp_path: Path) -> None:
 
 
 def str_of_table() -> str:
-    return "tests.evaluation.test_policies:TABLE"
+    return "tests.policies.test_forms:TABLE"

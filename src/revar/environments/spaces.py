@@ -1,0 +1,283 @@
+"""Observations and actions of any space as rows of numbers, and back."""
+
+from collections.abc import Callable, Iterable
+from math import prod
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from revar.environments.descriptions import read_space
+from revar.errors import InputError, require_extra
+from revar.model.arrays import FloatArray
+from revar.model.episodes import Episodes
+
+MOST_INPUTS = 512  # numbers of one array that critics look at; larger ones are averaged over blocks
+MOST_ONE_HOT = 64  # values of a discrete number that critics see apart; others are seen as numbers
+
+
+class Layout(Protocol):
+    """How values of a space become rows of numbers.
+
+    Whole numbers count from 0, whatever the space calls the least of them. Numbers of a Box may
+    lie outside its bounds, as those of many environments do at times.
+    """
+
+    space: Any
+    width: int
+    dtype: np.dtype[Any]
+
+    def row(self, value: Any) -> NDArray[Any]:
+        """A new row, [width]; what has another shape or is no such number is refused."""
+
+    def value(self, row: Any) -> Any:
+        """What the environment or a policy knows the row as."""
+
+    def inputs(self, rows: NDArray[Any]) -> FloatArray:
+        """What critics look at, [n, inputs]: a function of the row alone."""
+
+
+def layout_of(space: Any, what: str = "observation") -> Layout:
+    """The layout of a space; `what` is what messages call its values."""
+    spaces = require_extra("gymnasium.spaces", "gym")
+    if isinstance(space, spaces.Box):
+        return ArrayLayout(space, what)
+    if isinstance(space, spaces.Discrete):
+        return NumberLayout(space, what)
+    if isinstance(space, spaces.MultiDiscrete):
+        return NumbersLayout(space, space.nvec, space.start, what)
+    if isinstance(space, spaces.MultiBinary):
+        return NumbersLayout(space, np.full(space.shape, 2), np.zeros(space.shape, dtype=int), what)
+    if isinstance(space, spaces.Tuple):
+        return PartsLayout(space, range(len(space.spaces)), space.spaces, what)
+    if isinstance(space, spaces.Dict):
+        return PartsLayout(space, space.spaces.keys(), space.spaces.values(), what)
+    raise InputError(
+        f"{what}s are {space}; they must be Box, Discrete, MultiDiscrete, MultiBinary, or a Tuple "
+        f"or Dict of these"
+    )
+
+
+def observation_layout(env: Any) -> Layout:
+    """Of an environment, or of several side by side."""
+    return layout_of(getattr(env, "single_observation_space", None) or env.observation_space)
+
+
+def action_layout(env: Any) -> Layout:
+    """Of an environment, or of several side by side."""
+    return layout_of(getattr(env, "single_action_space", None) or env.action_space, "action")
+
+
+def inputs_of(episodes: Episodes) -> FloatArray:
+    """What critics look at in every step, [step, inputs]: features where there are any."""
+    if episodes.features is not None:
+        return episodes.features
+    if episodes.observation_space is None:
+        return np.asarray(episodes.observations, dtype=np.float64)
+    return layout_of(read_space(episodes.observation_space)).inputs(episodes.observations)
+
+
+def check_finite(rows: NDArray[Any], what: str, place: str) -> None:
+    """Refuse rows that hold NaN or an infinity, naming the first number that does."""
+    if rows.dtype.kind == "f" and not np.isfinite(rows).all():
+        row, number = np.argwhere(~np.isfinite(rows))[0].tolist()
+        raise InputError(
+            f"number {number} of the {what} at {place} {row} is {rows[row, number]}; it must be "
+            f"finite"
+        )
+
+
+class Features:
+    """What a user's function makes of observations: each time as many finite numbers."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        if not callable(function):
+            raise InputError(f"features is a {type(function).__name__}; it must be a function")
+        self._function = function
+        self.width: int | None = None  # not known before it was asked
+
+    def row(self, observation: Any) -> FloatArray:
+        """The numbers at an observation, [width]."""
+        try:
+            answer = self._function(observation)
+        except Exception as error:
+            raise InputError(
+                f"the features function raised {type(error).__name__}: "
+                f"{str(error).strip().partition(chr(10))[0]}"
+            ) from error
+        try:
+            row = np.array(answer, dtype=np.float64).ravel()
+        except (TypeError, ValueError):
+            raise InputError(f"features are {answer!r}, which are no numbers") from None
+        if self.width is None:
+            self.width = row.size
+        if row.size != self.width:
+            raise InputError(
+                f"there are {row.size} features of an observation, and were {self.width} before"
+            )
+        if not np.isfinite(row).all():
+            number = int(np.argmin(np.isfinite(row)))
+            raise InputError(f"feature {number} of an observation is {row[number]}")
+        return row
+
+
+class ArrayLayout:
+    """A Box: its numbers in their own type."""
+
+    def __init__(self, space: Any, what: str) -> None:
+        self.space = space
+        self.shape: tuple[int, ...] = space.shape
+        self.width = prod(space.shape)
+        self.dtype: np.dtype[Any] = np.dtype(space.dtype)
+        self.low, self.high = np.ravel(space.low), np.ravel(space.high)
+        self._what = what
+
+    def row(self, value: Any) -> NDArray[Any]:
+        """The numbers of an array."""
+        try:
+            found = np.array(value, dtype=self.dtype)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"{self._what} {value!r} does not belong to {self.space}") from None
+        if found.shape != self.shape:
+            raise InputError(
+                f"an {self._what} has shape {found.shape}; in {self.space} it is {self.shape}"
+            )
+        return found.ravel()
+
+    def value(self, row: Any) -> Any:
+        """The array."""
+        return np.array(row, dtype=self.dtype).reshape(self.shape)
+
+    def inputs(self, rows: NDArray[Any]) -> FloatArray:
+        """The numbers, or means over blocks of a large array."""
+        shape = list(self.shape)
+        while prod(shape) > MOST_INPUTS:
+            longest = int(np.argmax(shape))
+            shape[longest] = -(-shape[longest] // 2)
+        if prod(shape) == self.width:
+            return np.asarray(rows, dtype=np.float64)
+        return _block_means(rows.reshape(-1, *self.shape), shape)
+
+
+def _block_means(arrays: NDArray[Any], shape: list[int]) -> FloatArray:
+    """Arrays [n, ...] averaged over blocks, so that each has this shape, as rows."""
+    found = np.empty((arrays.shape[0], prod(shape)))
+    for first in range(0, arrays.shape[0], 256):  # so that few are held as floats
+        part = arrays[first : first + 256].astype(np.float64)
+        for axis, size in enumerate(shape, 1):
+            edges = np.arange(size + 1) * part.shape[axis] // size
+            sizes = np.diff(edges).reshape(-1, *(1,) * (part.ndim - axis - 1))
+            part = np.add.reduceat(part, edges[:-1], axis=axis) / sizes
+        found[first : first + 256] = part.reshape(part.shape[0], -1)
+    return found
+
+
+class NumberLayout:
+    """A Discrete space: one number."""
+
+    width = 1
+
+    def __init__(self, space: Any, what: str) -> None:
+        self.space = space
+        self.start, self.count = int(space.start), int(space.n)
+        self.dtype: np.dtype[Any] = np.min_scalar_type(self.count - 1)
+        self._what = what
+
+    def row(self, value: Any) -> NDArray[Any]:
+        """The number."""
+        try:
+            number = int(value) - self.start
+        except (TypeError, ValueError, OverflowError):
+            number = -1
+        if not 0 <= number < self.count or number + self.start != value:
+            raise InputError(f"{self._what} {value!r} does not belong to {self.space}")
+        return np.array([number], dtype=self.dtype)
+
+    def value(self, row: Any) -> Any:
+        """The number as the space calls it."""
+        return int(row[0]) + self.start
+
+    def inputs(self, rows: NDArray[Any]) -> FloatArray:
+        """The number, one-hot where there are few."""
+        return _one_hot(rows, [self.count])
+
+
+class NumbersLayout:
+    """A MultiDiscrete or MultiBinary space: its numbers."""
+
+    def __init__(self, space: Any, counts: NDArray[Any], start: NDArray[Any], what: str) -> None:
+        self.space = space
+        self.counts, self.start = np.ravel(counts), np.ravel(start)
+        self.width = self.counts.size
+        self.dtype: np.dtype[Any] = np.min_scalar_type(int(self.counts.max()) - 1)
+        self.binary = not hasattr(space, "nvec")
+        self._what = what
+
+    def row(self, value: Any) -> NDArray[Any]:
+        """The numbers."""
+        found = np.asarray(value)
+        good = found.shape == self.space.shape and found.dtype.kind in "biuf"
+        if good:
+            numbers = found.ravel() - self.start
+            good = bool(np.all((numbers >= 0) & (numbers < self.counts) & (numbers % 1 == 0)))
+        if not good:
+            raise InputError(f"{self._what} {value!r} does not belong to {self.space}")
+        return np.asarray(numbers, dtype=self.dtype)
+
+    def value(self, row: Any) -> Any:
+        """The numbers as the space calls them."""
+        numbers = np.asarray(row, dtype=np.int64) + self.start
+        return numbers.astype(self.space.dtype).reshape(self.space.shape)
+
+    def inputs(self, rows: NDArray[Any]) -> FloatArray:
+        """The numbers, one-hot where there are few."""
+        return _one_hot(rows, self.counts.tolist())
+
+
+def _one_hot(rows: NDArray[Any], counts: list[int]) -> FloatArray:
+    columns = [
+        rows[:, place : place + 1] == np.arange(count)
+        if 2 < count <= MOST_ONE_HOT
+        else rows[:, place : place + 1]
+        for place, count in enumerate(counts)
+    ]
+    return np.concatenate(columns, axis=1, dtype=np.float64)
+
+
+class PartsLayout:
+    """A Tuple or a Dict: its parts one after the other."""
+
+    def __init__(self, space: Any, keys: Iterable[Any], parts: Iterable[Any], what: str) -> None:
+        self.space = space
+        self.keys = tuple(keys)
+        self.parts = tuple(layout_of(part, what) for part in parts)
+        self.width = sum(part.width for part in self.parts)
+        self.dtype: np.dtype[Any] = np.result_type(*(part.dtype for part in self.parts))
+        self.ends = np.cumsum([part.width for part in self.parts]).tolist()
+        self._named = hasattr(space, "keys")
+        self._what = what
+
+    def row(self, value: Any) -> NDArray[Any]:
+        """The rows of the parts, joined."""
+        try:
+            values = [value[key] for key in self.keys]
+        except (TypeError, LookupError):
+            raise InputError(f"{self._what} {value!r} does not belong to {self.space}") from None
+        if not self._named and len(value) != len(self.keys):
+            raise InputError(f"{self._what} {value!r} does not belong to {self.space}")
+        rows = [part.row(each) for part, each in zip(self.parts, values, strict=True)]
+        return np.concatenate(rows, dtype=self.dtype)
+
+    def split(self, rows: Any) -> list[Any]:
+        """The columns of each part, of a row or of many."""
+        return np.split(np.asarray(rows), self.ends[:-1], axis=-1)
+
+    def value(self, row: Any) -> Any:
+        """The parts by their keys."""
+        values = [part.value(each) for part, each in zip(self.parts, self.split(row), strict=True)]
+        return dict(zip(self.keys, values, strict=True)) if self._named else tuple(values)
+
+    def inputs(self, rows: NDArray[Any]) -> FloatArray:
+        """The inputs of the parts."""
+        parts = zip(self.parts, self.split(rows), strict=True)
+        return np.concatenate([part.inputs(each) for part, each in parts], axis=1)

@@ -1,0 +1,168 @@
+"""What is noted of episodes while they are played, and laid out when they are over."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from revar.environments.descriptions import describe_space
+from revar.environments.opening import environment_seed, first_line
+from revar.environments.spaces import (
+    Features,
+    Layout,
+    action_layout,
+    check_finite,
+    observation_layout,
+)
+from revar.errors import InputError
+from revar.model.amounts import COST, STEPS, check_amount
+from revar.model.arrays import FloatArray
+from revar.model.episodes import Episodes
+from revar.policies.interface import SampledPolicy
+from revar.policies.sampled import sampled_policy
+
+CostOfStep = Callable[[Any, Any, Any], float]  # from observation, action and info
+
+
+class Setting:
+    """What players of any kind know of the environment, the policy and the run."""
+
+    def __init__(
+        self, env: Any, policy: Any, horizon: int, seed: int, features: Any, cost: Any
+    ) -> None:
+        self.observations: Layout = observation_layout(env)
+        self.actions: Layout = action_layout(env)
+        self.policy: SampledPolicy = sampled_policy(policy, self.observations, self.actions)
+        self.horizon = horizon
+        self.features = None if features is None else Features(features)
+        self.cost = None if cost is None else _cost_of_step(cost)
+        self.observation_space = describe_space(self.observations.space)
+        self.action_space = describe_space(self.actions.space)
+        self._seed = seed
+
+    def environment_seed(self, number: int) -> int:
+        """What the environment is seeded with for an episode, or a reset."""
+        return environment_seed(self._seed, number)
+
+    def generator(self, number: int) -> np.random.Generator:
+        """Where the policy draws the noise of an episode from."""
+        return np.random.default_rng(np.random.SeedSequence((self._seed, number, 1)))
+
+    def inputs(self, observations: list[Any]) -> FloatArray:
+        """What critics look at, [n, inputs]."""
+        if self.features is not None:
+            return np.array([self.features.row(seen) for seen in observations])
+        rows = np.array([self.observations.row(seen) for seen in observations])
+        check_finite(rows, "observation", "reset")
+        return self.observations.inputs(rows)
+
+
+class EpisodeRecord:
+    """An episode: while it is under way lists of what was seen, done and drawn."""
+
+    def __init__(self, setting: Setting, number: int) -> None:
+        self.number = number
+        self.rng = setting.generator(number)
+        self.over = self.terminated = False
+        self.observations: Any = []  # one more than there are steps
+        self.actions: Any = []
+        self.noise: Any = []
+        self.rewards: Any = []
+        self.features: Any = []
+        self.costs: Any = []
+        self._setting = setting
+
+    def see(self, observation: Any) -> None:
+        """Note what is observed before a step, or after the last."""
+        setting = self._setting
+        self.observations.append(setting.observations.row(observation))
+        if setting.features is not None and not self.over:
+            self.features.append(setting.features.row(observation))
+
+    def charge(self, observation: Any, action: Any, info: Any) -> None:
+        """Note what the step costs, where that is asked for."""
+        if self._setting.cost is not None:
+            self.costs.append(self._setting.cost(observation, action, info))
+
+    def check(self) -> None:
+        """Refuse what was observed if it is not finite."""
+        if len(self.observations):
+            check_finite(np.asarray(self.observations), "observation", "step")
+
+    def finish(self) -> None:
+        """Turn lists into arrays, which take less room."""
+        if not isinstance(self.observations, list):
+            return
+        setting, steps = self._setting, len(self.rewards)
+        self.check()
+        self.observations = np.array(self.observations)
+        self.actions = np.array(self.actions, dtype=setting.actions.dtype).reshape(steps, -1)
+        noise = setting.policy.law.noise_width
+        self.noise = np.array(self.noise, dtype=np.float64).reshape(steps, noise)
+        self.rewards = np.array(self.rewards)
+        if setting.features is not None:
+            self.features = np.array(self.features)
+        self.costs = np.array(self.costs)
+
+
+def lay_out(setting: Setting, records: list[EpisodeRecord]) -> Episodes | None:
+    """Finished episodes end to end; None for none."""
+    if not records:
+        return None
+
+    def laid(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(record, name) for record in records])
+
+    return Episodes(
+        start=np.concatenate([[0], np.cumsum([record.rewards.size for record in records])]),
+        observations=np.concatenate([record.observations[:-1] for record in records]),
+        final_observations=np.array([record.observations[-1] for record in records]),
+        actions=laid("actions"),
+        rewards=laid("rewards"),
+        terminated=np.array([record.terminated for record in records]),
+        noise=laid("noise"),
+        law=setting.policy.law,
+        observation_space=setting.observation_space,
+        action_space=setting.action_space,
+        numbers=np.array([record.number for record in records], dtype=np.int64),
+        features=None if setting.features is None else laid("features"),
+        amounts={} if setting.cost is None else {COST: laid("costs")},
+    )
+
+
+def _cost_of_step(cost: Any) -> CostOfStep:
+    """The cost of every step: a function's, an entry of `info`, or 1."""
+    if callable(cost):
+
+        def ask(observation: Any, action: Any, info: Any) -> float:
+            del info
+            where = f"action {action!r} at observation {observation!r}"
+            try:
+                answer = cost(observation, action)
+            except Exception as error:
+                raise InputError(
+                    f"the function that gives cost raised {type(error).__name__} for {where}: "
+                    f"{first_line(error)}"
+                ) from error
+            return check_amount(answer, COST, where)
+
+        return ask
+    if cost == STEPS:
+        return lambda _observation, _action, _info: 1.0
+    if not isinstance(cost, str):
+        raise InputError(
+            f"cost is a {type(cost).__name__}; with any observations it must be a function of "
+            f"observation and action, or the name of an entry of info"
+        )
+
+    def read(observation: Any, action: Any, info: Any) -> float:
+        where = f"action {action!r} at observation {observation!r}"
+        if not isinstance(info, Mapping) or cost not in info:
+            raise InputError(
+                f"the environment's info has no {cost!r} after {where}, and the cost of every step "
+                f"is to be read there"
+            )
+        return check_amount(info[cost], COST, where)
+
+    return read

@@ -1,0 +1,158 @@
+"""Policies that give probabilities: read, checked, and drawn from."""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from revar.environments.observations import StateEncoding
+from revar.environments.spaces import Layout, NumberLayout, NumbersLayout, PartsLayout
+from revar.errors import InputError
+from revar.model.arrays import FloatArray
+from revar.model.law import Categorical, Law
+from revar.model.validation import SUM_TOLERANCE
+from revar.policies.interface import Draw, ask_policy
+
+
+class ProbabilityPolicy:
+    """A function from an observation to probabilities of actions.
+
+    For Discrete actions it gives a row; for MultiDiscrete ones a list of rows; for MultiBinary
+    ones the probability of each 1; for a Tuple or Dict of these a tuple or a dictionary.
+    """
+
+    def __init__(self, function: Any, actions: Layout) -> None:
+        self._function = function
+        self._actions = actions
+        self._counts = value_counts(actions)
+        self._single = actions if isinstance(actions, NumberLayout) else None
+        self.law = Law(tuple(Categorical(count) for count in self._counts))
+
+    def draw(self, observations: list[Any], rngs: list[np.random.Generator]) -> Draw:
+        """An action at each observation; the policy is asked for one after the other."""
+        taken: list[Any] = []
+        rows, noise = [], []
+        for observation, rng in zip(observations, rngs, strict=True):
+            answer = ask_policy(self._function, observation)
+            if self._single is not None:
+                chances = read_row(answer, self._single.count, observation)
+                row = [draw_from(chances, rng)]
+                taken.append(row[0] + self._single.start)
+            else:
+                every = _rows(answer, self._actions, observation)
+                chances = [chance for part in every for chance in part]
+                row = [draw_from(part, rng) for part in every]
+                taken.append(self._actions.value(row))
+            rows.append(row)
+            noise.append(chances)
+        return Draw(taken, rows, noise)
+
+
+def draw_from(chances: list[float], rng: np.random.Generator) -> int:
+    """The number of an action, drawn with these probabilities."""
+    place = bisect_right(list(accumulate(chances[:-1])), rng.random())
+    while chances[place] == 0.0:  # where probabilities sum to a bit less than 1
+        place -= 1
+    return place
+
+
+def read_row(answer: Any, count: int, observation: Any) -> list[float]:
+    """Probabilities as a policy gave them, which now sum to 1 as nearly as they can."""
+    row = _as_list(answer, observation)
+    if len(row) != count:
+        raise InputError(
+            f"the policy gives {len(row)} probabilities at observation {observation!r}; there are "
+            f"{count} actions"
+        )
+    total = sum(row)
+    if not abs(total - 1.0) <= SUM_TOLERANCE or min(row) < 0.0:
+        bad = [chance for chance in row if not chance >= 0.0]
+        if bad:
+            raise InputError(
+                f"the policy gives the probability {bad[0]} at observation {observation!r}"
+            )
+        raise InputError(
+            f"the policy gives probabilities that sum to {total:.9g} at observation "
+            f"{observation!r}; they must sum to 1"
+        )
+    return row if total == 1.0 else [chance / total for chance in row]
+
+
+def _as_list(answer: Any, observation: Any) -> list[float]:
+    try:
+        row = np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise _no_row(answer, observation) from None
+    if row.ndim != 1:
+        raise _no_row(answer, observation)
+    found: list[float] = row.tolist()
+    return found
+
+
+def _no_row(answer: Any, observation: Any) -> InputError:
+    return InputError(
+        f"the policy gives {answer!r} at observation {observation!r}, which is no row of "
+        f"probabilities"
+    )
+
+
+def value_counts(actions: Layout) -> list[int]:
+    """How many values each number of an action has."""
+    if isinstance(actions, NumberLayout):
+        return [actions.count]
+    if isinstance(actions, NumbersLayout):
+        return list(map(int, actions.counts))
+    if isinstance(actions, PartsLayout):
+        return [count for part in actions.parts for count in value_counts(part)]
+    raise InputError(
+        f"actions are {actions.space}, which have no probabilities; give a GaussianPolicy, a "
+        f"DeterministicPolicy, or an object with sample(observation, rng)"
+    )
+
+
+def _rows(answer: Any, actions: Layout, observation: Any) -> list[list[float]]:
+    """The probabilities of every number of an action."""
+    if isinstance(actions, NumberLayout):
+        return [read_row(answer, actions.count, observation)]
+    if isinstance(actions, NumbersLayout) and actions.binary:
+        chances = _as_list(np.ravel(answer), observation)
+        if len(chances) != actions.width or not all(0.0 <= chance <= 1.0 for chance in chances):
+            raise InputError(
+                f"the policy gives {answer!r} at observation {observation!r}; for {actions.space} "
+                f"it must be {actions.width} probabilities"
+            )
+        return [[1.0 - chance, chance] for chance in chances]
+    parts = actions.parts if isinstance(actions, PartsLayout) else None
+    keys = actions.keys if isinstance(actions, PartsLayout) else range(actions.width)
+    try:
+        answers = [answer[key] for key in keys]
+    except (TypeError, LookupError):
+        raise InputError(
+            f"the policy gives {answer!r} at observation {observation!r}; for {actions.space} it "
+            f"must have {len(keys)} parts"
+        ) from None
+    if parts is None:
+        counts = value_counts(actions)
+        return [
+            read_row(each, count, observation) for each, count in zip(answers, counts, strict=True)
+        ]
+    return [
+        row
+        for each, part in zip(answers, parts, strict=True)
+        for row in _rows(each, part, observation)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class TablePolicy:
+    """Probabilities by the place of an observation in an array."""
+
+    table: FloatArray  # [*observations, A]
+    encoding: StateEncoding
+
+    def __call__(self, observation: Any) -> FloatArray:
+        """The row of the observation."""
+        place = self.encoding.place(self.encoding.key(observation))
+        return np.asarray(self.table[place])

@@ -1,0 +1,118 @@
+"""Any policy that a user has as one that actions can be drawn from, and their noise told."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revar.environments.observations import make_encoding
+from revar.environments.spaces import Layout, NumberLayout
+from revar.errors import InputError
+from revar.model.law import Law, Normal
+from revar.policies.categorical import ProbabilityPolicy, TablePolicy
+from revar.policies.continuous import Deterministic, DeterministicPolicy, UniformPolicy
+from revar.policies.forms import SoftTable, load_policy
+from revar.policies.interface import Draw, SampledPolicy, ask_policy
+
+
+def sampled_policy(policy: Any, observations: Layout, actions: Layout) -> SampledPolicy:
+    """The policy in an environment with these observations and actions.
+
+    A model with `predict` takes the action that it holds best, as in `policy_from_predictor`;
+    `policy_from_sb3` makes it draw.
+    """
+    if isinstance(policy, str | Path):
+        policy = load_policy(str(policy))
+    if isinstance(policy, str):
+        return UniformPolicy(actions)
+    if isinstance(policy, type):
+        raise InputError(f"policy is the class {policy.__name__}; give an object of it")
+    if callable(getattr(policy, "for_spaces", None)):
+        made: SampledPolicy = policy.for_spaces(observations, actions)
+        return made
+    if callable(getattr(policy, "draw", None)) and isinstance(getattr(policy, "law", None), Law):
+        given: SampledPolicy = policy
+        return given
+    if callable(getattr(policy, "sample", None)):
+        return _FromSample(policy, actions)
+    if callable(getattr(policy, "predict", None)):
+        return Deterministic(DeterministicPolicy(_Predict(policy)), actions)
+    if isinstance(policy, SoftTable):
+        policy = policy.table
+    if not callable(policy):
+        policy = _table(policy, observations, actions)
+    return ProbabilityPolicy(policy, actions)
+
+
+@dataclass(frozen=True, eq=False)
+class _Predict:
+    """The best action of a model with `predict`, as Stable-Baselines3 has it."""
+
+    model: Any
+
+    def __call__(self, observation: Any) -> Any:
+        action, _ = self.model.predict(observation, deterministic=True)
+        return action
+
+
+class _FromSample:
+    """An object with sample(observation, rng) that gives an action and its standard normal noise.
+
+    How much noise there is is known from its first answer, or from `law` where it has one.
+    """
+
+    def __init__(self, policy: Any, actions: Layout) -> None:
+        self._policy = policy
+        self._actions = actions
+        known = getattr(policy, "law", None)
+        self._law = known if isinstance(known, Law) else None
+
+    @property
+    def law(self) -> Law:
+        if self._law is None:
+            raise InputError("the policy's noise is not known before it has acted")
+        return self._law
+
+    def draw(self, observations: list[Any], rngs: list[np.random.Generator]) -> Draw:
+        taken, rows, noise = [], [], []
+        for observation, rng in zip(observations, rngs, strict=True):
+            answer = ask_policy(self._policy.sample, observation, rng)
+            if not isinstance(answer, tuple) or len(answer) != 2:
+                raise InputError(
+                    f"sample gives {answer!r} at observation {observation!r}; it must be an action "
+                    f"and its noise"
+                )
+            action, drawn = answer
+            noise.append(self._read(drawn, observation))
+            rows.append(self._actions.row(action))
+            taken.append(action)
+        return Draw(taken, rows, noise)
+
+    def _read(self, drawn: Any, observation: Any) -> Any:
+        try:
+            row = np.array(() if drawn is None else drawn, dtype=np.float64).ravel()
+        except (TypeError, ValueError):
+            raise InputError(f"sample gives the noise {drawn!r}, which are no numbers") from None
+        if self._law is None:
+            self._law = Law((Normal(row.size),)) if row.size else Law()
+        if row.size != self._law.noise_width or not np.isfinite(row).all():
+            raise InputError(
+                f"sample gives the noise {drawn!r} at observation {observation!r}; it must be "
+                f"{self._law.noise_width} finite numbers"
+            )
+        return row
+
+
+def _table(policy: Any, observations: Layout, actions: Layout) -> TablePolicy:
+    try:
+        table = np.asarray(policy, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"policy is a {type(policy).__name__}: {error}") from None
+    if not isinstance(actions, NumberLayout):
+        raise InputError(f"policy is an array; actions must then be Discrete, not {actions.space}")
+    encoding = make_encoding(observations.space)
+    wanted = (*encoding.shape, actions.count)
+    if table.shape != wanted:
+        raise InputError(f"policy has shape {table.shape}; for these observations it is {wanted}")
+    return TablePolicy(table, encoding)
