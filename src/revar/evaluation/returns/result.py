@@ -1,17 +1,18 @@
 """What methods "critic" and "mean" know besides the value: returns, and what explains them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite, nan
 from pathlib import Path
 
-from revar.critics.estimate import CorrectedReturns
-from revar.critics.interface import Critic, CriticFamily, Experience
+from revar.critics.estimate import CorrectedReturns, estimate_returns
+from revar.critics.interface import Critic, CriticFamily, Experience, ValueFunction
 from revar.errors import InputError
 from revar.evaluation.returns.saving import save_critics
 
 CLOSE = 1.05  # a gain below is called none
+OF_STEPS = ("inputs", "elapsed", "rewards", "scores", "actions", "noise")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,7 @@ class ReturnFindings:
     corrected: CorrectedReturns
     experience: Experience  # what critics learn from
     families: Sequence[CriticFamily] = ()
-    given: int = 0  # critics that were not learned here
+    given: Sequence[ValueFunction] = ()  # critics that have seen none of these episodes
     seed: int = 0
     fitting_seconds: float = 0.0
     prior_use: str = ""  # what earlier episodes were used for
@@ -52,6 +53,18 @@ class ReturnFindings:
         return FittedCritics(
             {family.name: family.fit(self.experience, self.seed) for family in self.families}
         )
+
+    def at(self, episodes: int) -> CorrectedReturns:
+        """What the first so many episodes would have given by themselves; critics learn anew."""
+        whole, count = self.experience, self.experience.start.size - 1
+        steps = slice(0, int(whole.start[episodes]))
+        part = replace(
+            whole,
+            start=whole.start[: episodes + 1],
+            **{name: getattr(whole, name)[steps] for name in OF_STEPS},
+            resets=whole.resets[: self.resets * episodes // count],
+        )
+        return estimate_returns(part, self.families, self.given, self.seed)
 
     def gain(self, error: float) -> float:
         """How many times as many episodes the mean return needs for this error."""
@@ -97,7 +110,7 @@ class ReturnFindings:
             return "mean return"
         names = [family.name for family in self.families]
         if self.given:
-            names.append(f"{self.given} given")
+            names.append(f"{len(self.given)} given")
         return f"returns less what critics explain ({', '.join(names)})"
 
     def _gain(self, error: float) -> str:

@@ -31,7 +31,7 @@ def save_critics(critics: Mapping[str, Critic], path: str | Path) -> None:
     part = target.with_name(f".{target.name}.part")
     try:
         with part.open("wb") as file:
-            np.savez(file, **arrays, **notes)
+            np.savez(file, **arrays, **notes)  # type: ignore[arg-type]
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
