@@ -64,6 +64,17 @@ def fit_stack(experience: Experience, columns: Columns) -> Stack:
     return Stack(weights, start_weights)
 
 
+def fit_values(experience: Experience, columns: Columns) -> FloatArray:
+    """Weights of the columns' values as guesses of what follows a step, from all folds."""
+    if columns.values is None:
+        return np.zeros(len(columns.names))
+    values = np.concatenate([columns.values[world][:, None] for world in range(FOLDS)], axis=1)
+    served = values.mean(axis=1).astype(np.float64)
+    return _Regression.of(experience, served, sums_to_go(experience, experience.rewards)).weights(
+        []
+    )
+
+
 def _fit_advantages(experience: Experience, columns: Columns, world: int) -> FloatArray:
     said = columns.advantages[world].astype(np.float64)
     weights = np.zeros(said.shape[1])
