@@ -86,7 +86,6 @@ class SerialEpisodes:
             (action,), rows, drawn = draw([observation], rngs)
             actions.append(rows[0])
             noise.append(drawn[0])
-            before = observation
             try:
                 observation, reward, terminated, truncated, info = step(action)
             except Exception as error:
@@ -95,7 +94,7 @@ class SerialEpisodes:
                 reward = read_reward(reward)
             rewards.append(reward)
             if charge is not None:
-                charge(before, action, info)
+                charge(action, info)
             if terminated or truncated or len(rewards) == horizon:
                 break
         record.over, record.terminated = True, bool(terminated)
@@ -157,7 +156,6 @@ class VectorEpisodes:
                 actions[place] = drawn.actions[i]
                 record.actions.append(drawn.rows[i])
                 record.noise.append(drawn.noise[i])
-            before = seen
             try:
                 after, rewards, terminated, truncated, infos = self.env.step(self._join(actions))
             except Exception as error:
@@ -170,7 +168,7 @@ class VectorEpisodes:
                 try:
                     record.rewards.append(read_reward(rewards[place]))
                     if setting.cost is not None:
-                        record.charge(before[place], actions[place], _part(infos, place))
+                        record.charge(actions[place], _part(infos, place))
                     record.see(seen[place])
                 except InputError as error:
                     raise EpisodeError(str(error), record.number) from error

@@ -80,10 +80,12 @@ class EpisodeRecord:
         if setting.features is not None and not self.over:
             self.features.append(setting.features.row(observation))
 
-    def charge(self, observation: Any, action: Any, info: Any) -> None:
-        """Note what the step costs, where that is asked for."""
-        if self._setting.cost is not None:
-            self.costs.append(self._setting.cost(observation, action, info))
+    def charge(self, action: Any, info: Any) -> None:
+        """Note what the step costs that followed the last observation noted."""
+        assert self._setting.cost is not None
+        # Not the observation itself: some environments write the next one over it.
+        observation = self._setting.observations.value(self.observations[-1])
+        self.costs.append(self._setting.cost(observation, action, info))
 
     def check(self) -> None:
         """Refuse what was observed if it is not finite."""
@@ -95,11 +97,14 @@ class EpisodeRecord:
         if not isinstance(self.observations, list):
             return
         setting, steps = self._setting, len(self.rewards)
+        self.observations = np.concatenate(self.observations).reshape(
+            steps + 1, setting.observations.width
+        )
         self.check()
-        self.observations = np.array(self.observations)
-        self.actions = np.array(self.actions, dtype=setting.actions.dtype).reshape(steps, -1)
-        noise = setting.policy.law.noise_width
-        self.noise = np.array(self.noise, dtype=np.float64).reshape(steps, noise)
+        self.actions = np.array(self.actions, dtype=setting.actions.dtype)
+        self.actions = self.actions.reshape(steps, setting.actions.width)
+        self.noise = np.array(self.noise, dtype=np.float64)
+        self.noise = self.noise.reshape(steps, setting.policy.law.noise_width)
         self.rewards = np.array(self.rewards)
         if setting.features is not None:
             self.features = np.array(self.features)
