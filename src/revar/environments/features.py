@@ -1,4 +1,4 @@
-"""What critics look at: observations as numbers, or what a user's function makes of them."""
+"""What a user's function makes of observations, for critics to look at."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,21 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from revar.environments.descriptions import read_space
 from revar.environments.opening import first_line
 from revar.environments.spaces import Layout, layout_of
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
-from revar.model.episodes import Episodes
-
-
-def inputs_of(episodes: Episodes) -> FloatArray:
-    """What critics look at in every step, [step, inputs]: features where there are any."""
-    if episodes.features is not None:
-        return episodes.features
-    if episodes.observation_space is None:
-        return np.asarray(episodes.observations, dtype=np.float64)
-    return layout_of(read_space(episodes.observation_space)).inputs(episodes.observations)
 
 
 def observation_layout(env: Any, features: bool = False) -> Layout:

@@ -7,8 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from revar.environments.descriptions import read_space
 from revar.errors import InputError, require_extra
 from revar.model.arrays import FloatArray
+from revar.model.episodes import Episodes
 
 MOST_INPUTS = 512  # numbers of one array that critics look at; larger ones are averaged over blocks
 MOST_ONE_HOT = 64  # values of a discrete number that critics see apart; others are seen as numbers
@@ -59,6 +61,15 @@ def layout_of(space: Any, what: str = "observation") -> Layout:
 def action_layout(env: Any) -> Layout:
     """Of the actions of an environment, or of several side by side."""
     return layout_of(getattr(env, "single_action_space", None) or env.action_space, "action")
+
+
+def inputs_of(episodes: Episodes) -> FloatArray:
+    """What critics look at in every step, [step, inputs]: features where there are any."""
+    if episodes.features is not None:
+        return episodes.features
+    if episodes.observation_space is None:
+        return np.asarray(episodes.observations, dtype=np.float64)
+    return layout_of(read_space(episodes.observation_space)).inputs(episodes.observations)
 
 
 def check_finite(rows: NDArray[Any], what: str, place: str) -> None:
