@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from revar.policies.forms import epsilon_greedy as epsilon_greedy
     from revar.policies.forms import policy_from_predictor as policy_from_predictor
     from revar.policies.forms import uniform_policy as uniform_policy
+    from revar.policies.stable_baselines import policy_from_sb3 as policy_from_sb3
     from revar.problems import find_problem as find_problem
     from revar.progress import progress_bar as progress_bar
     from revar.simulation.simulate import simulate as simulate
@@ -106,6 +107,7 @@ _HOMES = {
     "Task": "revar.model.task",
     "Dataset": "revar.model.trajectory",
     "Trajectory": "revar.model.trajectory",
+    "policy_from_sb3": "revar.policies.stable_baselines",
     "find_problem": "revar.problems",
     "progress_bar": "revar.progress",
     "oracle_mse_bound": "revar.theory.proportions",

@@ -7,14 +7,17 @@ chosen without it, and its mean is exactly zero.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.law import Law
 
 FOLDS = 4
+
+Numbers: TypeAlias = NDArray[np.floating[Any]]  # of single or double precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,26 +40,42 @@ class Experience:
         """The fold of every episode, in turn."""
         return np.arange(self.start.size - 1) % FOLDS
 
+    @property
+    def episode_of_step(self) -> IntArray:
+        """For each step the place of its episode."""
+        return np.repeat(np.arange(self.start.size - 1), np.diff(self.start))
+
+    @property
+    def discounts(self) -> FloatArray:
+        """What a reward of each step is worth at the start of its episode, [step]."""
+        number = np.arange(self.start[-1]) - self.start[self.episode_of_step]
+        return np.asarray(self.discount ** number.astype(np.float64))
+
 
 @dataclass(frozen=True, eq=False)
 class Columns:
     """What one or several critics say in every world, as columns of a stack.
 
     In world j, step t is served by a critic that has not seen its fold, nor fold j. Advantages are
-    sums of scores, so that their mean is zero.
+    sums of scores, so that their mean is zero. A column may be zero where its critic has no say.
     """
 
     names: tuple[str, ...]  # [C]
-    advantages: FloatArray  # [world, step, C]
-    first_values: FloatArray  # [world, episode, C] at first observations
-    reset_values: FloatArray  # [world, R, C] by the critic that serves fold j of world j
+    advantages: Numbers  # [world, step, C]
+    first_values: Numbers  # [world, episode, C] at first observations
+    reset_values: Numbers  # [world, R, C] by the critic that serves fold j of world j
+    values: Numbers | None = None  # [world, step, C]; they make the weights more certain
 
 
-class Critic(Protocol):
-    """Values and advantages as functions of inputs: fitted, and not going to learn any more."""
+class ValueFunction(Protocol):
+    """Values as a function of inputs: fixed, and not going to learn any more."""
 
     def values(self, inputs: FloatArray, elapsed: FloatArray) -> FloatArray:
         """Expected return from here on, [n]."""
+
+
+class Critic(ValueFunction, Protocol):
+    """Values and advantages as functions of inputs."""
 
     def coefficients(self, inputs: FloatArray, elapsed: FloatArray) -> FloatArray:
         """What each score adds to the return, [n, m]: the advantage is their sum over scores."""

@@ -5,9 +5,9 @@ from revar.datasets.files import (
     append_dataset,
     load_collected,
     load_dataset,
-    merge_datasets,
     save_dataset,
 )
+from revar.datasets.merging import merge_datasets
 from revar.datasets.minari import from_minari, to_minari
 
 __all__ = [

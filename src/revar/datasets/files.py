@@ -5,22 +5,22 @@ import os
 import zlib
 from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from zipfile import BadZipFile
 
 import msgspec
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
+from revar.datasets import episodes as of_episodes
+from revar.datasets.merging import merge_datasets
 from revar.errors import InputError, require_extra
-from revar.model.arrays import IntArray
-from revar.model.trajectory import ENDED, Dataset
+from revar.model.episodes import Episodes
+from revar.model.trajectory import Dataset
 
 FORMAT = "revar.Dataset"
 VERSION = 1
 STEPS = ("states", "actions", "rewards", "successors", "propensities")
-
-Known = TypeVar("Known")
 
 
 class Conditions(msgspec.Struct, frozen=True):
@@ -48,23 +48,24 @@ class Conditions(msgspec.Struct, frozen=True):
     # How many of the stored episodes were complete when the generators below were in that state.
     resumable: int = 0
     generators: tuple[str, ...] | None = None  # of the environments, as JSON; None if not known
+    method: str = "table"  # or "critic" or "mean", where whole episodes are kept
+    resets: int | None = None  # for every episode, where they are many; None if not decided
 
 
 def save_dataset(
-    dataset: Dataset, path: str | Path, *, conditions: Conditions | None = None
+    dataset: Dataset | Episodes, path: str | Path, *, conditions: Conditions | None = None
 ) -> None:
     """Write the episodes to `path` (.npz or .parquet), exactly, replacing what is there."""
     target = Path(path)
-    write = _write_parquet if _is_parquet(target) else _write_npz
-    notes = {
-        "format": FORMAT,
-        "version": str(VERSION),
-        "labels": labels_to_json(dataset.labels),
-        "action_count": msgspec.json.encode(dataset.action_count).decode(),
-        "first_label": msgspec.json.encode(dataset.first_label).decode(),
-        "conditions": msgspec.json.encode(conditions).decode(),
-        "amounts": msgspec.json.encode(list(dataset.amounts)).decode(),
-    }
+    parquet = _is_parquet(target)
+    write: Any
+    if isinstance(dataset, Episodes):
+        write = of_episodes.write_parquet if parquet else of_episodes.write_npz
+        notes = of_episodes.notes_of(dataset)
+    else:
+        write = _write_parquet if parquet else _write_npz
+        notes = _notes_of(dataset)
+    notes["conditions"] = msgspec.json.encode(conditions).decode()
     if not target.parent.is_dir():
         raise InputError(f"{path}: there is no folder {target.parent}")
     # Written beside it and then put in its place: an interrupt leaves the old file or the new.
@@ -76,21 +77,36 @@ def save_dataset(
         part.unlink(missing_ok=True)
 
 
-def load_dataset(path: str | Path) -> Dataset:
-    """Read a dataset written by `save_dataset`, checking it like any other input."""
+def _notes_of(dataset: Dataset) -> dict[str, str]:
+    return {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "labels": labels_to_json(dataset.labels),
+        "action_count": msgspec.json.encode(dataset.action_count).decode(),
+        "first_label": msgspec.json.encode(dataset.first_label).decode(),
+        "amounts": msgspec.json.encode(list(dataset.amounts)).decode(),
+    }
+
+
+def load_dataset(path: str | Path) -> Any:
+    """Read what `save_dataset` wrote, a Dataset or Episodes, checking it like any other input."""
     return load_collected(path)[0]
 
 
 def dataset_of(source: Any, name: str) -> Dataset:
     """A dataset that is given as it is or as its file."""
-    if isinstance(source, Dataset):
-        return source
-    if isinstance(source, str | Path):
-        return load_dataset(source)
+    found = load_dataset(source) if isinstance(source, str | Path) else source
+    if isinstance(found, Episodes):
+        raise InputError(
+            f"{name} has observations that are no states of a table; it serves methods 'critic' "
+            f"and 'mean'"
+        )
+    if isinstance(found, Dataset):
+        return found
     raise InputError(f"{name} is a {type(source).__name__}; it must be a Dataset or its file")
 
 
-def append_dataset(dataset: Dataset, path: str | Path) -> Dataset:
+def append_dataset(dataset: Any, path: str | Path) -> Any:
     """Add the episodes to those of a file, which is made if it is missing; all of them."""
     if Path(path).exists():
         dataset = merge_datasets(load_dataset(path), dataset)
@@ -98,20 +114,28 @@ def append_dataset(dataset: Dataset, path: str | Path) -> Dataset:
     return dataset
 
 
-def load_collected(path: str | Path) -> tuple[Dataset, Conditions | None]:
+def load_collected(path: str | Path) -> tuple[Dataset | Episodes, Conditions | None]:
     """A dataset, and the conditions under which it was collected where they are known."""
     source = Path(path)
     if not source.exists():
         raise InputError(f"{path}: no such file")
     read = _read_parquet if _is_parquet(source) else _read_npz
     content, notes = read(source)
-    if notes.get("format") != FORMAT:
+    versions = {FORMAT: VERSION, of_episodes.FORMAT: of_episodes.VERSION}
+    found = notes.get("format", "")
+    if found not in versions:
         raise InputError(f"{path} is not a dataset saved by revar (its format field is missing)")
-    if notes.get("version") != str(VERSION):
+    if notes.get("version") != str(versions[found]):
         raise InputError(
-            f"{path} has dataset format {notes.get('version')}; this revar reads format {VERSION}"
+            f"{path} has dataset format {notes.get('version')}; this revar reads format "
+            f"{versions[found]}"
         )
+    dataset: Dataset | Episodes
     try:
+        if found == of_episodes.FORMAT:
+            dataset = of_episodes.episodes_of(content, notes)
+            conditions = msgspec.json.decode(notes["conditions"], type=Conditions | None)
+            return dataset, conditions
         arrays: dict[str, Any] = {name: np.ascontiguousarray(content[name]) for name in STEPS}
         start = np.asarray(content["start"], dtype=np.int64)
         # Files written before these were known do not have them.
@@ -180,72 +204,20 @@ def _read_parquet(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     arrow = require_extra("pyarrow", "parquet")
     parquet = require_extra("pyarrow.parquet", "parquet")
     try:
-        table = parquet.read_table(path)
-    except (arrow.ArrowException, OSError, ValueError) as error:
+        with parquet.ParquetFile(path) as file:
+            names = file.schema_arrow.metadata or {}
+            notes = {name.decode(): text.decode("utf8", "replace") for name, text in names.items()}
+            if notes.get("format") == of_episodes.FORMAT:
+                return of_episodes.read_parquet(file, notes), notes
+            table = file.read()
+    except (arrow.ArrowException, OSError, ValueError, KeyError) as error:
         raise InputError(f"{path} is not a dataset saved by revar ({error})") from None
-    names = table.schema.metadata or {}
-    notes = {name.decode(): text.decode() for name, text in names.items()}
     to_array: Callable[[str], Any] = lambda name: table[name].to_numpy()  # noqa: E731
     content = {name: to_array(name) for name in table.column_names}
     if "episode" in content:
         episodes = 1 + int(content["episode"].max(initial=-1))
         content["start"] = np.searchsorted(content["episode"], np.arange(episodes + 1))
     return content, notes
-
-
-def merge_datasets(first: Dataset, second: Dataset) -> Dataset:
-    """The episodes of both; states are told apart by their labels, or else by their numbers.
-
-    Amounts are kept where both have them.
-    """
-    _check_labels(first, second)
-    labels = None
-    states, successors = second.states, second.successors
-    if first.labels is not None or second.labels is not None:
-        numbers: dict[Hashable, int] = {label: i for i, label in enumerate(_labels(first))}
-        place: IntArray = np.array(
-            [numbers.setdefault(label, len(numbers)) for label in _labels(second)] + [ENDED],
-            dtype=np.int64,
-        )
-        labels = tuple(numbers)
-        states, successors = place[states], place[successors]  # ENDED = -1 picks the last
-    return Dataset(
-        np.concatenate([first.start, first.start[-1] + second.start[1:]]),
-        np.concatenate([first.states, states]),
-        np.concatenate([first.actions, second.actions]),
-        np.concatenate([first.rewards, second.rewards]),
-        np.concatenate([first.successors, successors]),
-        np.concatenate([first.propensities, second.propensities]),
-        labels,
-        _common(first.action_count, second.action_count, "actions"),
-        _common(first.first_label, second.first_label, "as least labels"),
-        {
-            name: np.concatenate([amounts, second.amounts[name]])
-            for name, amounts in first.amounts.items()
-            if name in second.amounts
-        },
-    )
-
-
-def _check_labels(first: Dataset, second: Dataset) -> None:
-    """Labels of several parts are observations, and those of one environment are equally long."""
-    if first.labels and second.labels:
-        one, other = first.labels[0], second.labels[0]
-        if isinstance(one, tuple) and isinstance(other, tuple) and len(one) != len(other):
-            raise InputError(f"datasets that are merged have states such as {one} and {other}")
-
-
-def _common(one: Known | None, other: Known | None, what: str) -> Known | None:
-    """What both know; nothing is known of both where one does not know it."""
-    if one is None or other is None:
-        return None
-    if one != other:
-        raise InputError(f"datasets that are merged have {one} and {other} {what}")
-    return one
-
-
-def _labels(dataset: Dataset) -> tuple[Hashable, ...]:
-    return tuple(range(dataset.states_seen)) if dataset.labels is None else dataset.labels
 
 
 def labels_to_json(labels: tuple[Hashable, ...] | None) -> str:

@@ -132,6 +132,13 @@ def action_count(env: Any) -> int:
     return int(space.n)
 
 
+def check_actions(env: Any, expected: Any) -> None:
+    """Refuse an environment whose actions are no longer what they were."""
+    actions = env.action_space
+    if actions is not expected and actions != expected:
+        raise InputError(f"the environment changed its actions from {expected} to {actions}")
+
+
 def environment_seed(seed: int, episode: int) -> int:
     """What the environment is seeded with for an episode; no two of a run have the same."""
     first = int(np.random.SeedSequence(seed).generate_state(1)[0])

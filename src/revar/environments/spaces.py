@@ -1,6 +1,6 @@
 """Observations and actions of any space as rows of numbers, and back."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from math import prod
 from typing import Any, Protocol
 
@@ -58,13 +58,8 @@ def layout_of(space: Any, what: str = "observation") -> Layout:
     )
 
 
-def observation_layout(env: Any) -> Layout:
-    """Of an environment, or of several side by side."""
-    return layout_of(getattr(env, "single_observation_space", None) or env.observation_space)
-
-
 def action_layout(env: Any) -> Layout:
-    """Of an environment, or of several side by side."""
+    """Of the actions of an environment, or of several side by side."""
     return layout_of(getattr(env, "single_action_space", None) or env.action_space, "action")
 
 
@@ -85,40 +80,6 @@ def check_finite(rows: NDArray[Any], what: str, place: str) -> None:
             f"number {number} of the {what} at {place} {row} is {rows[row, number]}; it must be "
             f"finite"
         )
-
-
-class Features:
-    """What a user's function makes of observations: each time as many finite numbers."""
-
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        if not callable(function):
-            raise InputError(f"features is a {type(function).__name__}; it must be a function")
-        self._function = function
-        self.width: int | None = None  # not known before it was asked
-
-    def row(self, observation: Any) -> FloatArray:
-        """The numbers at an observation, [width]."""
-        try:
-            answer = self._function(observation)
-        except Exception as error:
-            raise InputError(
-                f"the features function raised {type(error).__name__}: "
-                f"{str(error).strip().partition(chr(10))[0]}"
-            ) from error
-        try:
-            row = np.array(answer, dtype=np.float64).ravel()
-        except (TypeError, ValueError):
-            raise InputError(f"features are {answer!r}, which are no numbers") from None
-        if self.width is None:
-            self.width = row.size
-        if row.size != self.width:
-            raise InputError(
-                f"there are {row.size} features of an observation, and were {self.width} before"
-            )
-        if not np.isfinite(row).all():
-            number = int(np.argmin(np.isfinite(row)))
-            raise InputError(f"feature {number} of an observation is {row[number]}")
-        return row
 
 
 class ArrayLayout:
@@ -163,11 +124,12 @@ def _block_means(arrays: NDArray[Any], shape: list[int]) -> FloatArray:
     """Arrays [n, ...] averaged over blocks, so that each has this shape, as rows."""
     found = np.empty((arrays.shape[0], prod(shape)))
     for first in range(0, arrays.shape[0], 256):  # so that few are held as floats
-        part = arrays[first : first + 256].astype(np.float64)
+        part = arrays[first : first + 256]
         for axis, size in enumerate(shape, 1):
-            edges = np.arange(size + 1) * part.shape[axis] // size
-            sizes = np.diff(edges).reshape(-1, *(1,) * (part.ndim - axis - 1))
-            part = np.add.reduceat(part, edges[:-1], axis=axis) / sizes
+            if size < part.shape[axis]:
+                edges = np.arange(size + 1) * part.shape[axis] // size
+                sizes = np.diff(edges).reshape(-1, *(1,) * (part.ndim - axis - 1))
+                part = np.add.reduceat(part, edges[:-1], axis=axis, dtype=np.float64) / sizes
         found[first : first + 256] = part.reshape(part.shape[0], -1)
     return found
 

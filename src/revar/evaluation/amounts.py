@@ -13,6 +13,7 @@ from revar.errors import InputError
 from revar.model.amounts import COST, STEPS, check_amount
 from revar.model.arrays import FloatArray
 from revar.model.budget import Budget
+from revar.model.episodes import Episodes
 from revar.model.limits import Limits
 from revar.model.trajectory import Dataset
 from revar.model.validation import as_floats
@@ -37,13 +38,14 @@ class _Known:
 
 
 @dataclass(frozen=True)
-class _Reported:
+class Reported:
     """An amount that the environment's `info` reports after every step."""
 
     name: str
     key: str
 
-    def __call__(self, state: Any, action: int, info: Any = None) -> float:
+    def __call__(self, state: Any, action: Any, info: Any = None) -> float:
+        """The amount of a step."""
         if not isinstance(info, Mapping) or self.key not in info:
             raise InputError(
                 f"the environment's info has no {self.key!r} after {_place(state, action)}, and "
@@ -69,7 +71,7 @@ class StepAmounts:
             name: _source(name, amounts, observations, actions) for name, amounts in given.items()
         }
         self._all = tuple(self._sources.values())
-        self._keys = tuple(each.key for each in self._all if isinstance(each, _Reported))
+        self._keys = tuple(each.key for each in self._all if isinstance(each, Reported))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,15 +90,7 @@ class StepAmounts:
 
     def of_one(self, state: Any, action: int, infos: Any, place: int) -> tuple[float, ...]:
         """The same in one of several environments side by side, from the `infos` of all."""
-        return self.of(state, action, self._part(infos, place) if self._keys else None)
-
-    def _part(self, infos: Any, place: int) -> dict[str, Any]:
-        """What one environment reports: a mask says whose entries of an array are meant."""
-        found = {}
-        for key in self._keys:
-            if key in infos and (f"_{key}" not in infos or infos[f"_{key}"][place]):
-                found[key] = infos[key][place]
-        return found
+        return self.of(state, action, part_of_infos(infos, self._keys, place))
 
     def add_known(self, dataset: Dataset) -> Dataset:
         """Stored episodes with the amounts that follow from states and actions alone."""
@@ -142,23 +136,14 @@ class StepAmounts:
 
 def _source(
     name: str, amounts: Any, observations: StateEncoding, actions: int
-) -> _Known | _Reported:
+) -> _Known | Reported:
     if isinstance(amounts, str):
-        return _Known(name, _one, 1.0) if amounts == STEPS else _Reported(name, amounts)
+        return _Known(name, _one, 1.0) if amounts == STEPS else Reported(name, amounts)
     what = name if name == COST else f"amounts of {name}"
     if callable(amounts):
 
         def ask(state: Any, action: int) -> Any:
-            seen = observations.observation(state)
-            try:
-                return amounts(seen, action)
-            except InputError:
-                raise
-            except Exception as error:
-                raise InputError(
-                    f"the function that gives {what} raised {type(error).__name__} at observation "
-                    f"{seen!r} and action {action}: {first_line(error)}"
-                ) from error
+            return ask_amount(amounts, what, observations.observation(state), action)
 
         return _Known(name, ask)
     table = as_floats(amounts, what)
@@ -178,16 +163,38 @@ def _source(
     return _Known(name, lambda state, action: table[observations.place(state)][action], largest)
 
 
+def ask_amount(function: Callable[[Any, Any], Any], what: str, seen: Any, action: Any) -> Any:
+    """What a user's function gives at an observation and an action."""
+    try:
+        return function(seen, action)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"the function that gives {what} raised {type(error).__name__} at observation "
+            f"{seen!r} and action {action}: {first_line(error)}"
+        ) from error
+
+
+def part_of_infos(infos: Any, keys: tuple[str, ...], place: int) -> dict[str, Any]:
+    """What one of several environments reports: a mask says whose entries of arrays are meant."""
+    found = {}
+    for key in keys:
+        if key in infos and (f"_{key}" not in infos or infos[f"_{key}"][place]):
+            found[key] = infos[key][place]
+    return found
+
+
 def _one(state: Any, action: int) -> float:
     del state, action
     return 1.0
 
 
-def spent_on(dataset: Dataset, budget: Budget) -> float:
+def spent_on(dataset: Dataset | Episodes, budget: Budget) -> float:
     """What the episodes have taken from the budget, in its unit."""
     if budget.unit == "cost":
         return float(dataset.amounts[COST].sum())
-    return float(len(dataset) if budget.by_episode else dataset.states.size)
+    return float(len(dataset) if budget.by_episode else dataset.rewards.size)
 
 
 def describe(amounts: Any) -> str:
@@ -200,5 +207,5 @@ def describe(amounts: Any) -> str:
     return f"an array {table.shape} of digest {hashlib.sha256(table.tobytes()).hexdigest()[:16]}"
 
 
-def _place(state: Any, action: int) -> str:
+def _place(state: Any, action: Any) -> str:
     return f"action {action} in state {state!r}"

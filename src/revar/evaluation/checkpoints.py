@@ -9,9 +9,10 @@ tests on accumulating data".
 
 from collections.abc import Sequence
 from functools import cache
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
+from scipy.special import ndtr, stdtrit
 
 from revar.estimators.estimator import normal_quantile, together
 from revar.model.budget import Budget
@@ -53,6 +54,17 @@ def checkpoint_times(episodes: int, growth: float = GROWTH) -> list[int]:
 def quantile(confidence: float, times: Sequence[float] | None = None) -> float:
     """z of the interval value +- z * standard_error that holds at all these times together."""
     return _quantile(confidence, tuple(times or ()))
+
+
+def student_quantile(z: float, episodes: int) -> float:
+    """What takes the place of z where the standard error is that of a mean of so many returns.
+
+    It has the same chance in Student's distribution as z in the normal one: so group sequential
+    bounds are carried over to means of unknown variance (Pocock 1977).
+    """
+    if episodes < 2:
+        return inf
+    return float(stdtrit(episodes - 1, ndtr(z)))
 
 
 @cache

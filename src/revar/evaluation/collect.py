@@ -1,14 +1,12 @@
 """Collect episodes in a real environment until a goal is reached or the budget is spent."""
 
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from revar.collection import Collection
 from revar.datasets.files import Conditions, dataset_of, load_collected
-from revar.environments.observations import Bins, encoding_of
+from revar.environments.observations import encoding_of
 from revar.environments.opening import (
     action_count,
     built_in_discount,
@@ -17,14 +15,21 @@ from revar.environments.opening import (
     horizon_of,
     open_environments,
 )
-from revar.errors import InputError, require_extra
+from revar.errors import InputError
 from revar.evaluation.amounts import StepAmounts, describe
-from revar.evaluation.goals import Goal
+from revar.evaluation.goals import Goal, ValueGoal
 from revar.evaluation.interrupts import catch_interrupts
 from revar.evaluation.limits import check_beforehand, describe_limits, encode_limits
 from revar.evaluation.players import Player, VectorPlayer
 from revar.evaluation.result import CollectedResult
-from revar.evaluation.run import Evaluation, Progress
+from revar.evaluation.returns.collect import collect_returns
+from revar.evaluation.run import Evaluation
+from revar.evaluation.settings import (
+    CollectionSettings,
+    choose_method,
+    path_to_write,
+    show_progress,
+)
 from revar.evaluation.target_policies import (
     name_policy,
     target_policy_of,
@@ -32,40 +37,34 @@ from revar.evaluation.target_policies import (
 from revar.evaluation.workers.player import PoolPlayer
 from revar.evaluation.workers.pool import PoolSettings, choose_pool, default_batch
 from revar.evaluation.workers.worker import WorkerSetup
-from revar.model.limits import Limits, check_limits
-from revar.model.trajectory import Dataset
+from revar.model.episodes import Episodes
+from revar.model.limits import check_limits
 from revar.model.validation import check_count
-from revar.progress import progress_bar
-from revar.strategies.strategy import Strategy, find_strategy
-
-
-@dataclass(frozen=True, kw_only=True)
-class CollectionSettings:
-    """How episodes are collected: what `evaluate` and `compare` are told alike."""
-
-    strategy: str | Strategy = "flow"
-    cost: Any = None  # of steps, where the budget is of cost
-    limits: Limits | None = None
-    horizon: int | None = None
-    discount: float | None = None
-    seed: int | None = None
-    progress: bool | Progress = False
-    bins: Bins | None = None
-    environments: int = 1
-    env_options: dict[str, Any] | None = None
-    workers: int | None = None
-    engine: str = "processes"
-    batch: int | None = None
-    address: str | None = None
-    prior: Dataset | str | Path | None = None
-    save: str | Path | None = None
-    resume: str | Path | None = None
+from revar.strategies.strategy import find_strategy
 
 
 def collect(
     env: Any, policies: dict[str, Any], goal: Goal, settings: CollectionSettings
 ) -> CollectedResult:
     """Collect episodes for the goal, within its budget; policies have the goal's names."""
+    side_by_side = check_count(settings.environments, "environments")
+    opened = open_environments(env, settings.env_options, side_by_side)
+    try:
+        method = choose_method(env, opened, settings)
+        if method == "table":
+            return _collect_table(env, opened, policies, goal, settings)
+        if not isinstance(goal, ValueGoal):
+            raise InputError(f"policies are compared with method 'table', not {method!r}")
+        (policy,) = policies.values()
+        return collect_returns(env, opened, policy, goal, settings, method)
+    finally:
+        if opened is not env:
+            opened.close()
+
+
+def _collect_table(
+    env: Any, opened: Any, policies: dict[str, Any], goal: Goal, settings: CollectionSettings
+) -> CollectedResult:
     strategy, budget = find_strategy(settings.strategy), goal.budget
     seed, workers, batch = settings.seed, settings.workers, settings.batch
     stored, earlier = (None, None) if settings.resume is None else load_collected(settings.resume)
@@ -75,19 +74,22 @@ def collect(
         seed = earlier.seed if seed is None else seed
         workers = earlier.workers if workers is None else workers
         batch = earlier.batch if batch is None else batch
+    if isinstance(stored, Episodes):
+        raise InputError(
+            f"{settings.resume} has whole episodes of observations; they serve methods 'critic' "
+            f"and 'mean', not 'table'"
+        )
     prior = None if settings.prior is None else dataset_of(settings.prior, "prior")
-    side_by_side = check_count(settings.environments, "environments")
     pool = choose_pool(
         env,
         workers,
         settings.engine,
         batch,
         settings.address,
-        side_by_side,
+        settings.environments,
         single=earlier is not None and earlier.workers == 1,
     )
     options = settings.env_options
-    opened = open_environments(env, options, side_by_side)
     player: Player | VectorPlayer | PoolPlayer | None = None
     try:
         discount = settings.discount
@@ -148,18 +150,16 @@ def collect(
                 goal,
                 goal.times,
                 None if prior is None else amounts.add_known(prior),
-                _path_to_write(settings.save, settings.resume),
+                path_to_write(settings.save, settings.resume),
                 interrupt,
             )
             if stored is not None and earlier is not None:
                 evaluation.resume_from(stored, earlier)
-            with _show_progress(settings.progress, strategy.id, budget.unit) as report:
+            with show_progress(settings.progress, strategy.id, budget.unit) as report:
                 return evaluation.run(report)
     finally:
         if isinstance(player, PoolPlayer):
             player.close()
-        if opened is not env:
-            opened.close()
 
 
 def _conditions(
@@ -193,30 +193,3 @@ def _conditions(
         names=goal.names if several else None,
         question=goal.question if several else None,
     )
-
-
-def _path_to_write(save: str | Path | None, resume: str | Path | None) -> Path | None:
-    """Checked before the first episode: what was collected must not be lost to a misspelling."""
-    path = save if save is not None else resume
-    if path is None:
-        return None
-    target = Path(path)
-    if target.suffix not in (".npz", ".parquet"):
-        raise InputError(f"{path}: datasets are saved as .npz or .parquet")
-    if not target.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {target.parent}")
-    if target.is_dir():
-        raise InputError(f"{path} is a folder; the episodes need a file")
-    if target.suffix == ".parquet":
-        require_extra("pyarrow.parquet", "parquet")
-    if target.exists() and (resume is None or not target.samefile(resume)):
-        raise InputError(f"{path} exists; resume from it, or name another file")
-    return target
-
-
-def _show_progress(
-    progress: bool | Progress, label: str, unit: str
-) -> AbstractContextManager[Progress | None]:
-    if progress is True:
-        return progress_bar(label, unit)
-    return nullcontext(progress if callable(progress) else None)

@@ -1,16 +1,19 @@
 """evaluate: what is a policy worth? compare: which of several policies is the best?"""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
 from revar.environments.observations import Bins
-from revar.evaluation.collect import CollectionSettings, collect
+from revar.evaluation.collect import collect
 from revar.evaluation.comparison import ComparisonResult
 from revar.evaluation.goals import ComparisonGoal, ValueGoal
 from revar.evaluation.result import EvaluationResult
 from revar.evaluation.run import Progress
+from revar.evaluation.settings import CollectionSettings
 from revar.evaluation.target_policies import check_policies
 from revar.model.budget import check_budget
+from revar.model.episodes import Episodes
 from revar.model.limits import Limits
 from revar.model.trajectory import Dataset
 from revar.strategies.strategy import Strategy
@@ -39,18 +42,28 @@ def evaluate(
     engine: str = "processes",
     batch: int | None = None,
     address: str | None = None,
-    prior: Dataset | str | Path | None = None,
+    prior: Dataset | Episodes | str | Path | None = None,
     save: str | Path | None = None,
     resume: str | Path | None = None,
+    method: str | None = None,
+    features: Callable[[Any], Any] | None = None,
+    resets: int | None = None,
+    critics: Any = None,
 ) -> EvaluationResult:
-    """Collect episodes of `env` with `strategy`, within a budget; the value of `policy`.
+    """Collect episodes of `env` within a budget; the value of `policy`.
+
+    method: "table" learns a model of discrete observations, and collects with `strategy`; "critic"
+        plays the policy itself in any environment, and takes from its returns what learned
+        critics explain; "mean" is the mean return. By default a table where observations and
+        actions are discrete or `bins` are given, and critics elsewhere.
 
     env: a Gymnasium environment or its id, 'module:factory', a function that makes one, a vector
         environment, a built-in problem, or a TabularMDP; `env_options` are for opening it,
-        `environments` plays so many side by side. Continuous observations need `bins`.
+        `environments` plays so many side by side.
     policy: an array [*observations, actions], a function from an observation to probabilities,
         a model with `predict`, "uniform", or a file or 'module:function' by name; None stands
-        for the policy of a built-in problem.
+        for the policy of a built-in problem. Other actions than Discrete: a GaussianPolicy, a
+        DeterministicPolicy, what `policy_from_sb3` makes, or an object with `sample`.
     episodes, steps, budget: what may be spent, one of them. A `budget` is of what steps `cost`: an
         array [*observations, actions], a function of observation and action, or the name under
         which the environment's `info` reports it. An episode is begun as long as anything is left.
@@ -62,9 +75,17 @@ def evaluate(
         is the serial run. `engine` "ray" makes them Ray's, of the cluster at `address` or else of
         this machine. `batch` is the most episodes that one is given at a time: docs/scaling.md
         has the rule.
-    prior: a dataset collected earlier, under any behavior; it spends no budget.
+    prior: a dataset collected earlier, under any behavior; it spends no budget. Of whole episodes
+        critics learn; those of the same policy and environment enter the estimate, too.
     save, resume: the file (.npz or .parquet) to write episodes to, and to go on from. It is
         written at every checkpoint, too, so that a run that is killed can be resumed from there.
+    features: a function from an observation to the numbers that critics see; by default they see
+        the observation.
+    resets: first observations that are drawn besides, and not played. By default 10 for every
+        episode where the environment is opened here and its resets are cheap, and otherwise none.
+    critics: a list of families to learn ("linear", "network"), of critics that are fixed (the file
+        of `result.save_critic`, an object with a method `values`, a function from inputs to values)
+        and of trained models whose value function is one.
 
     Ctrl-C returns what there is, with `complete` False. An error raises EvaluationError, whose
     `result` holds it.
@@ -91,6 +112,10 @@ def evaluate(
             prior=prior,
             save=save,
             resume=resume,
+            method=method,
+            features=features,
+            resets=resets,
+            critics=critics,
         ),
     )
     return cast(EvaluationResult, result)
@@ -151,5 +176,5 @@ def compare(
     chosen = check_policies(policies)
     given = check_budget(episodes, steps, budget, cost)
     goal = ComparisonGoal.of(tuple(chosen), question, confidence, decide, indifference, given)
-    result = collect(env, chosen, goal, CollectionSettings(cost=cost, **collecting))
+    result = collect(env, chosen, goal, CollectionSettings(cost=cost, method="table", **collecting))
     return cast(ComparisonResult, result)

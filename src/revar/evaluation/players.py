@@ -8,7 +8,7 @@ import numpy as np
 from revar.collection import Collection, Episode
 from revar.collection.collection import Policy
 from revar.environments.observations import StateEncoding
-from revar.environments.opening import blame_environment, read_reward
+from revar.environments.opening import blame_environment, check_actions, read_reward
 from revar.errors import InputError, require_extra
 from revar.evaluation.amounts import StepAmounts
 from revar.evaluation.interrupts import Interrupt, Stopped
@@ -76,7 +76,7 @@ class Player:
                 observe(reward, state, measure(before, action, info))
             if truncated or episode.over:
                 break
-        self._check_actions()
+        check_actions(self.env, self._actions)
         episode.finish()
 
     def stride(self, collection: Collection) -> int:  # noqa: ARG002
@@ -119,13 +119,6 @@ class Player:
                 f"observation {observation!r} does not belong to {self.env.observation_space}"
             ) from error
 
-    def _check_actions(self) -> None:
-        actions = self.env.action_space
-        if actions is not self._actions and actions != self._actions:
-            raise InputError(
-                f"the environment changed its actions from {self._actions} to {actions}"
-            )
-
 
 class VectorPlayer:
     """A vector environment: `width` episodes at a time, all begun together.
@@ -167,18 +160,10 @@ class VectorPlayer:
                 if ended:
                     episode.finish()
             raise
-        self._check_actions()
+        for env in getattr(self.env, "envs", []):  # others are in processes of their own
+            check_actions(env, self.env.single_action_space)
         for episode in episodes:
             episode.finish()
-
-    def _check_actions(self) -> None:
-        """Sub-environments in this process can be asked; others answer for themselves."""
-        expected = self.env.single_action_space
-        for env in getattr(self.env, "envs", []):
-            if env.action_space != expected:
-                raise InputError(
-                    f"the environment changed its actions from {expected} to {env.action_space}"
-                )
 
     def _play(self, episodes: list[Episode], done: list[bool]) -> None:
         actions = np.full(self.width, self.env.single_action_space.start, dtype=np.int64)

@@ -8,6 +8,9 @@ import numpy as np
 
 from revar.charts.chart import BLUE, VERMILION, Chart, Line, Panel, Style
 from revar.errors import require_extra
+from revar.estimators.estimator import normal_quantile
+from revar.evaluation.checkpoints import student_quantile
+from revar.evaluation.returns.result import ReturnFindings
 
 if TYPE_CHECKING:
     from revar.estimators.estimator import Estimate
@@ -43,6 +46,8 @@ def _plot(chart: Chart, path: Any, title: str = "") -> Any:
 
 def chart_of(result: "EvaluationResult") -> Chart:
     """What the figure shows."""
+    if isinstance(result.findings, ReturnFindings):
+        return _returns_chart(result, result.findings)
     checkpoints = [c for c in result.checkpoints if np.isfinite(c.estimate.standard_error)]
     unit = result.budget.unit
     lines: tuple[Line, ...] = (_value_alone(result),)
@@ -72,6 +77,55 @@ def chart_of(result: "EvaluationResult") -> Chart:
         "estimated value of the policy",
         # With prior data alone nothing is spent.
         "log" if checkpoints and checkpoints[0].spent > 0 else "linear",
+        "linear",
+        y_range=y_range,
+    )
+    return Chart("evaluation", "", (panel,), alone=True)
+
+
+FEWEST = 16  # episodes of the first interval that is drawn
+
+
+def _returns_chart(result: "EvaluationResult", findings: ReturnFindings) -> Chart:
+    """The interval as it shrank, beside that of the mean return; critics learn anew for each."""
+    total = findings.corrected.returns.size
+    counts = [total]
+    while counts[0] >= 2 * FEWEST:
+        counts.insert(0, counts[0] // 2)
+    z = normal_quantile(result.confidence)
+    found = [findings.at(count) for count in counts[:-1]] + [findings.corrected]
+    reach = [student_quantile(z, count) for count in counts[:-1]] + [result.quantile]
+    lines: tuple[Line, ...] = (_value_alone(result),)
+    y_range = None
+    if total > 1 and np.isfinite(result.standard_error):
+        errors = np.array([each.standard_error for each in found]) * reach
+        plain = np.array([each.mean_return_error for each in found]) * reach
+        places = np.array(counts, dtype=float)
+        label = f"{result.confidence:.0%} interval"
+        lines = (
+            Line(
+                f"mean return, {label}",
+                places * (1.0 if result.method == "mean" else 1.06),
+                np.array([each.mean_return for each in found]),
+                Style(VERMILION, marker="s"),
+                "interval",
+                plain,
+            ),
+        )
+        if result.method == "critic":
+            values = np.array([each.value for each in found])
+            lines = (
+                Line(f"with critics, {label}", places, values, Style(BLUE), error=errors),
+                *lines,
+            )
+        shown = 2.0 * float(plain[len(plain) // 2 :].max())
+        y_range = (result.value - shown, result.value + shown) if shown > 0.0 else None
+    panel = Panel(
+        str(result),
+        lines,
+        "episodes",
+        "estimated value of the policy",
+        "log" if total > 1 else "linear",
         "linear",
         y_range=y_range,
     )

@@ -1,21 +1,21 @@
 """What results rest on; EvaluationResult: a policy's value and its interval."""
 
-from dataclasses import dataclass, field
-from functools import cached_property
-from math import inf, isfinite, nan
+from dataclasses import dataclass
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
 from revar.datasets.files import Conditions, save_dataset
-from revar.estimators.alternatives import Alternatives, find_alternatives
+from revar.estimators.alternatives import Alternatives
 from revar.estimators.estimator import Estimate
 from revar.evaluation.amounts import spent_on
-from revar.evaluation.kept import KeptLimit, impossible_limit, judge_limits
+from revar.evaluation.findings import TableFindings
+from revar.evaluation.kept import KeptLimit
+from revar.evaluation.returns.result import FittedCritics, ReturnFindings
 from revar.model.budget import Budget
 from revar.model.limits import Limits
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
-from revar.model.trajectory import Dataset
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,24 @@ class Checkpoint:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CollectedResult:
-    """What a result rests on, whatever was asked."""
+    """What a result rests on, whatever was asked.
 
-    dataset: Dataset  # the episodes collected now
-    statistics: VisitStatistics  # of all episodes
-    task: Task
+    `findings` are what only one method knows: TableFindings or ReturnFindings.
+    """
+
+    dataset: Any  # the episodes collected now: a Dataset, or Episodes where there is no table
+    findings: TableFindings | ReturnFindings
     strategy: str
     seed: int
     stopped: str  # "budget", "half-width", "decided", "interrupted" or "error"
     budget: Budget  # what could be spent
-    limits: Limits = field(default_factory=Limits)  # forbidden pairs are named by state
     prior_episodes: int = 0
     conditions: Conditions | None = None  # what resuming needs
+
+    @property
+    def method(self) -> str:
+        """How the value was estimated: "table", "critic" or "mean"."""
+        return self.findings.method
 
     @property
     def episodes(self) -> int:
@@ -50,7 +56,7 @@ class CollectedResult:
     @property
     def steps(self) -> int:
         """How many steps these episodes have."""
-        return int(self.dataset.states.size)
+        return int(self.dataset.rewards.size)
 
     @property
     def spent(self) -> float:
@@ -62,10 +68,42 @@ class CollectedResult:
         """What a floor on the return is a share of: of several policies, the mean of the values."""
         raise NotImplementedError
 
-    @cached_property
+    @property
+    def table_findings(self) -> TableFindings:
+        """What only the table method knows."""
+        if not isinstance(self.findings, TableFindings):
+            raise AttributeError(
+                f"method {self.method!r} has no table of states: no statistics, task, limits or "
+                f"alternatives"
+            )
+        return self.findings
+
+    @property
+    def statistics(self) -> VisitStatistics:
+        """Of all episodes, by state and action."""
+        return self.table_findings.statistics
+
+    @property
+    def task(self) -> Task:
+        """What was asked, over the states that were met."""
+        return self.table_findings.task
+
+    @property
+    def limits(self) -> Limits:
+        """What collection was not to do; forbidden pairs are named by state."""
+        return self.table_findings.limits
+
+    @property
+    def alternatives(self) -> Alternatives:
+        """What on-policy collection would have given for as much of the budget's unit."""
+        return self.table_findings.alternatives
+
+    @property
     def kept(self) -> tuple[KeptLimit, ...]:
         """Every limit, with what the episodes collected now came to."""
-        return judge_limits(self.limits, self.dataset, self.target_value, self.task.discount)
+        if not isinstance(self.findings, TableFindings):
+            return ()
+        return self.findings.judge_limits(self.dataset, self.target_value)
 
     @property
     def complete(self) -> bool:
@@ -98,11 +136,9 @@ class CollectedResult:
         return rows
 
     def _rows_of_limits(self) -> list[tuple[str, str]]:
-        rows = [(limit.title, str(limit)) for limit in self.kept]
-        if not all(limit.kept for limit in self.kept):
-            reason = impossible_limit(self.task, self.statistics)
-            rows += [("", reason)] if reason else []
-        return rows
+        if not isinstance(self.findings, TableFindings):
+            return []
+        return self.findings.rows_of_limits(self.kept)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -149,35 +185,30 @@ class EvaluationResult(CollectedResult):
         """The confidence interval; it allows for every checkpoint that could have been the last."""
         return self.value - self.half_width, self.value + self.half_width
 
-    @cached_property
-    def alternatives(self) -> Alternatives:
-        """What on-policy collection would have given for as much of the budget's unit."""
-        return find_alternatives(self.task, self.statistics)
-
-    @property
-    def _is_on_policy(self) -> bool:
-        return self.strategy == "on-policy" and self.prior_episodes == 0
-
     @property
     def gain(self) -> float:
-        """How many times as much on-policy collection would have to spend for this error.
+        """How many times as much plain collection would have to spend for this error.
 
-        In the unit of the budget: episodes, steps, or cost. Of on-policy episodes alone it is 1.
+        Against on-policy collection, and with critics against the mean return. In the unit of the
+        budget: episodes, steps, or cost. Of on-policy episodes alone it is 1.
         """
-        if self._is_on_policy:
-            return 1.0
-        if self.standard_error == 0.0 or not isfinite(self.standard_error):
-            return nan
-        return (self.alternatives.on_policy / self.standard_error) ** 2
+        return self.findings.gain(self.standard_error)
 
     @property
     def gain_per_step(self) -> float:
         """The same in steps, whatever the budget is in."""
-        if self._is_on_policy:
-            return 1.0
-        if self.standard_error == 0.0 or not isfinite(self.standard_error):
-            return nan
-        return self.alternatives.on_policy_steps(self.standard_error) / self.alternatives.steps
+        return self.findings.gain_per_step(self.standard_error)
+
+    @property
+    def critic(self) -> FittedCritics:
+        """Critics of all episodes, for the next evaluation: `critics=[result.critic]`."""
+        if isinstance(self.findings, TableFindings):
+            raise AttributeError("method 'table' has no critic")
+        return self.findings.critic
+
+    def save_critic(self, path: str | Path) -> None:
+        """Write the critic (.npz), for the next evaluation: `critics=[path]`."""
+        self.critic.save(path)
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -194,32 +225,27 @@ class EvaluationResult(CollectedResult):
         return text
 
     def table(self) -> str:
-        """The result in a few lines, with what on-policy collection would have given."""
+        """The result in a few lines, with what plain collection would have given."""
         low, high = self.interval
         rows = [
             ("value", f"{self.value:.6g}"),
             ("standard error", f"{self.standard_error:.3g}"),
             (f"{self.confidence:.0%} interval", f"[{low:.6g}, {high:.6g}]"),
-            *self._rows_of_spending(self._why()),
-            ("states met", f"{self.task.states:,}"),
-            ("without data", f"{self.unvisited_probability:.2%} of the policy's episodes"),
-            ("strategy", self.strategy),
-            *self._rows_of_limits(),
         ]
-        if isfinite(self.gain):
-            instead, error, text = self.alternatives, self.standard_error, self.budget.text
+        if isinstance(self.findings, TableFindings):
             rows += [
-                (
-                    "on-policy instead",
-                    f"standard error {instead.on_policy:.3g}; "
-                    f"{text(instead.on_policy_need(error))} for this error",
-                ),
-                (
-                    "mean return instead",
-                    f"standard error {instead.monte_carlo:.3g}; "
-                    f"{text(instead.monte_carlo_need(error))} for this error",
-                ),
-                ("bought", self._bought()),
+                *self._rows_of_spending(self._why()),
+                ("states met", f"{self.task.states:,}"),
+                ("without data", f"{self.unvisited_probability:.2%} of the policy's episodes"),
+                ("strategy", self.strategy),
+                *self._rows_of_limits(),
+                *self.findings.rows(self.standard_error, self.budget),
+            ]
+        else:
+            rows += [
+                *self.findings.rows_of_mean_return(self.quantile),
+                *self._rows_of_spending(self._why()),
+                *self.findings.rows(self.standard_error),
             ]
         width = max(len(name) for name, _ in rows)
         return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
@@ -238,18 +264,3 @@ class EvaluationResult(CollectedResult):
                 return f"not enough for a half-width of {self.half_width_wanted:g}"
             return "the whole budget"
         return self.stopped
-
-    def _bought(self) -> str:
-        """What collecting as it was done is worth, and if only in episodes, what per step."""
-        gain, unit = self.gain, self.budget.unit
-        much = "the cost" if unit == "cost" else f"as many {unit}"
-        if gain >= 1.05:
-            text = f"on-policy would need {gain:.2f} times {much} for this error"
-        elif gain > 0.95:
-            text = "nothing: on-policy would have given the same error"
-        else:
-            text = f"less than nothing: on-policy would need {gain:.2f} times {much}"
-        if not self.budget.by_episode:
-            return text
-        steps = self.gain_per_step
-        return f"{text}, {'but ' if steps < 1.0 < gain else ''}{steps:.2f} times as many steps"

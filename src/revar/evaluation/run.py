@@ -17,12 +17,15 @@ from revar.estimators.estimator import JointEstimate
 from revar.evaluation.amounts import StepAmounts, spent_on
 from revar.evaluation.checkpoints import FIRST_CHECKPOINT
 from revar.evaluation.comparison import JointCheckpoint
+from revar.evaluation.findings import TableFindings
 from revar.evaluation.goals import Goal
 from revar.evaluation.interrupts import EpisodeError, Interrupt, Stopped
 from revar.evaluation.players import Player, VectorPlayer
 from revar.evaluation.result import CollectedResult
 from revar.evaluation.target_policies import TargetPolicies, TargetPolicy
 from revar.evaluation.workers.player import PoolPlayer
+from revar.model.budget import Budget
+from revar.model.episodes import Episodes
 from revar.model.trajectory import Dataset
 
 # Called with what is spent of the budget, and with the budget, both in its unit.
@@ -31,12 +34,53 @@ Progress = Callable[[Any, Any], None]
 FREE_EPISODES = 1000
 
 
+# What must be the same in a run that goes on from a file.
+SAME_RETURNS = ("environment", "horizon", "discount", "seed", "options", "budget_unit", "cost")
+SAME_TABLE = (
+    "environment",
+    "strategy",
+    "horizon",
+    "discount",
+    "seed",
+    "environments",
+    "workers",
+    "batch",
+    "prior_episodes",
+    "options",
+    "bins",
+    "names",
+    "question",
+    "budget_unit",
+    "cost",
+    "limits",
+)
+
+
 class EvaluationError(InputError):
     """What stopped an evaluation; `result` holds what the complete episodes give, if any."""
 
     def __init__(self, message: str, result: Any) -> None:
         super().__init__(message)
         self.result = result
+
+
+@dataclass
+class FreeEpisodes:
+    """Refuses to go on for ever, where nothing is spent."""
+
+    spent: float = 0.0  # when it last grew
+    finished: int = 0  # episodes then
+
+    def check(self, spent: float, finished: int) -> None:
+        """So much is spent now, after so many episodes."""
+        if spent > self.spent:
+            self.spent, self.finished = spent, finished
+        free = finished - self.finished
+        if free >= FREE_EPISODES:
+            raise InputError(
+                f"{free:,} episodes in a row have cost nothing, so that the budget would never be "
+                f"spent"
+            )
 
 
 @dataclass
@@ -55,59 +99,19 @@ class Evaluation:
     interrupt: Interrupt
     checkpoints: list[JointCheckpoint] = field(default_factory=list)
     reached: bool = False  # the goal, at the last checkpoint
-    paid: tuple[float, int] = 0.0, 0  # what was spent when it last grew, and the episodes then
+    free: FreeEpisodes = field(default_factory=FreeEpisodes)
     stored: Dataset | None = None  # episodes to be replayed before new ones are played
     stored_generators: tuple[str, ...] | None = None
 
     def resume_from(self, stored: Dataset, earlier: Conditions) -> None:
         """Go on where an earlier run stopped; everything but the budget must be the same."""
-        for name in (
-            "environment",
-            "strategy",
-            "horizon",
-            "discount",
-            "seed",
-            "environments",
-            "workers",
-            "batch",
-            "prior_episodes",
-            "options",
-            "bins",
-            "names",
-            "question",
-            "budget_unit",
-            "cost",
-            "limits",
-        ):
-            before, now = getattr(earlier, name), getattr(self.conditions, name)
-            if before != now and not (name in ("options", "bins") and before is None):
-                if name == "workers":
-                    before, now = before or 1, now or 1
-                what = name.replace("_", " ")
-                raise InputError(f"the file was collected with {what} = {before}; now it is {now}")
-        self._refuse_overspent(stored, earlier)
+        check_same(earlier, self.conditions, SAME_TABLE)
+        refuse_overspent(stored, earlier, self.goal.budget)
         self.amounts.check_stored(stored)
         if earlier.policy not in (None, _digest(stored, self.target)):
             raise InputError("the file was collected for another policy")
         self.stored = stored.head(earlier.resumable)
         self.stored_generators = earlier.generators
-
-    def _refuse_overspent(self, stored: Dataset, earlier: Conditions) -> None:
-        """Refuse a budget of which the file has spent more; the last episode may exceed its own."""
-        budget = self.goal.budget
-        if budget.by_episode:
-            if len(stored) > budget.amount:
-                raise InputError(
-                    f"the file has {len(stored)} episodes, more than the {budget.amount} that are "
-                    f"wanted"
-                )
-            return
-        spent = spent_on(stored, budget)
-        if spent > budget.amount < (earlier.budget_amount or inf):
-            raise InputError(
-                f"the file has spent {budget.text(spent)}, more than the {budget.amount:,.6g} that "
-                f"are wanted"
-            )
 
     def run(self, report: Progress | None) -> CollectedResult:
         """Play until the goal is reached, the budget is spent, or something happens."""
@@ -126,7 +130,7 @@ class Evaluation:
                 if report is not None:
                     spent = collection.spent
                     report(spent if budget.unit == "cost" else int(spent), budget.amount)
-                self._refuse_free()
+                self.free.check(collection.spent, collection.finished)
             if collection.affordable() > 0:
                 stopped = self.goal.stopped_as
         except (Stopped, KeyboardInterrupt):
@@ -184,18 +188,6 @@ class Evaluation:
             self._add_checkpoint()
             first = end
 
-    def _refuse_free(self) -> None:
-        """Refuse to go on for ever."""
-        spent, finished = self.collection.spent, self.collection.finished
-        if spent > self.paid[0]:
-            self.paid = spent, finished
-        free = finished - self.paid[1]
-        if free >= FREE_EPISODES:
-            raise InputError(
-                f"{free:,} episodes in a row have cost nothing, so that the budget would never be "
-                f"spent"
-            )
-
     def _add_checkpoint(self) -> bool:
         """Keep an estimate, if it is time for one; whether it was time."""
         spent, finished = self.collection.spent, self.collection.finished
@@ -235,14 +227,46 @@ class Evaluation:
         return self.goal.result(
             [*earlier, last],
             dataset=dataset,
-            statistics=collection.statistics,
-            task=collection.task,
+            findings=TableFindings(
+                statistics=collection.statistics,
+                task=collection.task,
+                on_policy=self.collection.strategy.id == "on-policy"
+                and self.collection.prior_episodes == 0,
+                limits=self.collection.limits,
+            ),
             strategy=self.collection.strategy.id,
             seed=self.collection.seed,
             stopped=stopped,
-            limits=self.collection.limits,
             prior_episodes=self.collection.prior_episodes,
             conditions=position,
+        )
+
+
+def check_same(earlier: Conditions, now: Conditions, names: tuple[str, ...]) -> None:
+    """Refuse to go on from a file that was collected under other conditions."""
+    for name in names:
+        before, after = getattr(earlier, name), getattr(now, name)
+        if before != after and not (name in ("options", "bins") and before is None):
+            if name == "workers":
+                before, after = before or 1, after or 1
+            what = name.replace("_", " ")
+            raise InputError(f"the file was collected with {what} = {before}; now it is {after}")
+
+
+def refuse_overspent(stored: Dataset | Episodes, earlier: Conditions, budget: Budget) -> None:
+    """Refuse a budget of which the file has spent more; the last episode may exceed its own."""
+    if budget.by_episode:
+        if len(stored) > budget.amount:
+            raise InputError(
+                f"the file has {len(stored)} episodes, more than the {budget.amount} that are "
+                f"wanted"
+            )
+        return
+    spent = spent_on(stored, budget)
+    if spent > budget.amount < (earlier.budget_amount or inf):
+        raise InputError(
+            f"the file has spent {budget.text(spent)}, more than the {budget.amount:,.6g} that "
+            f"are wanted"
         )
 
 

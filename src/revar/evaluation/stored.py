@@ -15,6 +15,7 @@ from revar.environments.opening import open_environment
 from revar.errors import InputError
 from revar.evaluation.amounts import StepAmounts
 from revar.evaluation.comparison import ComparisonResult, JointCheckpoint
+from revar.evaluation.findings import TableFindings
 from revar.evaluation.goals import ComparisonGoal, ValueGoal
 from revar.evaluation.limits import encode_limits
 from revar.evaluation.result import EvaluationResult
@@ -92,8 +93,7 @@ def evaluate_data(
     return goal.result(
         [JointCheckpoint(len(data), collection.joint_estimate(confidence), float(len(data)))],
         dataset=data,
-        statistics=collection.statistics,
-        task=collection.task,
+        findings=TableFindings(statistics=collection.statistics, task=collection.task),
         strategy="stored data",
         seed=collection.seed,
         stopped="budget",

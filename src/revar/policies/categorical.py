@@ -1,8 +1,6 @@
 """Policies that give probabilities: read, checked, and drawn from."""
 
-from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,8 @@ from revar.model.arrays import FloatArray
 from revar.model.law import Categorical, Law
 from revar.model.validation import SUM_TOLERANCE
 from revar.policies.interface import Draw, ask_policy
+
+LEAST_SUM, LARGEST_SUM = 1.0 - SUM_TOLERANCE, 1.0 + SUM_TOLERANCE
 
 
 class ProbabilityPolicy:
@@ -32,30 +32,31 @@ class ProbabilityPolicy:
 
     def draw(self, observations: list[Any], rngs: list[np.random.Generator]) -> Draw:
         """An action at each observation; the policy is asked for one after the other."""
-        taken: list[Any] = []
-        rows, noise = [], []
+        function, single, taken, rows, noise = self._function, self._single, [], [], []
         for observation, rng in zip(observations, rngs, strict=True):
-            answer = ask_policy(self._function, observation)
-            if self._single is not None:
-                chances = read_row(answer, self._single.count, observation)
-                row = [draw_from(chances, rng)]
-                taken.append(row[0] + self._single.start)
+            answer = ask_policy(function, observation)
+            if single is not None:
+                chances = read_row(answer, single.count, observation)
+                number = draw_from(chances, rng)
+                taken.append(number + single.start)
+                rows.append([number])
+                noise.append(chances)
             else:
                 every = _rows(answer, self._actions, observation)
-                chances = [chance for part in every for chance in part]
-                row = [draw_from(part, rng) for part in every]
-                taken.append(self._actions.value(row))
-            rows.append(row)
-            noise.append(chances)
+                rows.append([draw_from(part, rng) for part in every])
+                taken.append(self._actions.value(rows[-1]))
+                noise.append([chance for part in every for chance in part])
         return Draw(taken, rows, noise)
 
 
 def draw_from(chances: list[float], rng: np.random.Generator) -> int:
     """The number of an action, drawn with these probabilities."""
-    place = bisect_right(list(accumulate(chances[:-1])), rng.random())
-    while chances[place] == 0.0:  # where probabilities sum to a bit less than 1
-        place -= 1
-    return place
+    left = rng.random()
+    for number, chance in enumerate(chances):
+        left -= chance
+        if left < 0.0:
+            return number
+    return max(number for number, chance in enumerate(chances) if chance > 0.0)  # rounding
 
 
 def read_row(answer: Any, count: int, observation: Any) -> list[float]:
@@ -67,7 +68,7 @@ def read_row(answer: Any, count: int, observation: Any) -> list[float]:
             f"{count} actions"
         )
     total = sum(row)
-    if not abs(total - 1.0) <= SUM_TOLERANCE or min(row) < 0.0:
+    if not (LEAST_SUM <= total <= LARGEST_SUM and min(row) >= 0.0):
         bad = [chance for chance in row if not chance >= 0.0]
         if bad:
             raise InputError(
@@ -82,6 +83,8 @@ def read_row(answer: Any, count: int, observation: Any) -> list[float]:
 
 def _as_list(answer: Any, observation: Any) -> list[float]:
     try:
+        if isinstance(answer, list | tuple):
+            return list(map(float, answer))
         row = np.asarray(answer, dtype=np.float64)
     except (TypeError, ValueError):
         raise _no_row(answer, observation) from None

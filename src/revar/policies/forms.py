@@ -11,6 +11,7 @@ from revar.environments.opening import import_object
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.validation import as_floats, check_count, check_share
+from revar.policies.stable_baselines import read_tensor
 
 # From an observation to the probability of every action.
 ObservationPolicy = Callable[[Any], Any]
@@ -79,9 +80,7 @@ class _Distribution:
     def __call__(self, observation: Any) -> FloatArray:
         tensor, _ = self.model.policy.obs_to_tensor(observation)
         chances = self.model.policy.get_distribution(tensor).distribution.probs
-        for method in ("detach", "cpu", "numpy"):  # a tensor's way to an array
-            chances = getattr(chances, method)() if hasattr(chances, method) else chances
-        row: FloatArray = np.asarray(chances, dtype=np.float64).ravel()
+        row = read_tensor(chances).ravel()
         row = row / row.sum()  # single precision sums to 1 only nearly
         return np.asarray((1.0 - self.epsilon) * row + self.epsilon / row.size)
 

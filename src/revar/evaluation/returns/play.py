@@ -5,8 +5,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from revar.environments.opening import blame_environment, horizon_of, read_reward
+from revar.environments.opening import blame_environment, check_actions, horizon_of, read_reward
 from revar.errors import InputError, require_extra
+from revar.evaluation.amounts import part_of_infos
 from revar.evaluation.interrupts import EpisodeError, Interrupt, Stopped
 from revar.evaluation.returns.records import EpisodeRecord, Setting, lay_out
 from revar.model.arrays import FloatArray
@@ -86,7 +87,6 @@ class SerialEpisodes:
             (action,), rows, drawn = draw([observation], rngs)
             actions.append(rows[0])
             noise.append(drawn[0])
-            before = observation
             try:
                 observation, reward, terminated, truncated, info = step(action)
             except Exception as error:
@@ -95,16 +95,12 @@ class SerialEpisodes:
                 reward = read_reward(reward)
             rewards.append(reward)
             if charge is not None:
-                charge(before, action, info)
+                charge(action, info)
             if terminated or truncated or len(rewards) == horizon:
                 break
         record.over, record.terminated = True, bool(terminated)
         see(observation)
-        actions_now = self.env.action_space
-        if actions_now is not self._actions and actions_now != self._actions:
-            raise InputError(
-                f"the environment changed its actions from {self._actions} to {actions_now}"
-            )
+        check_actions(self.env, self._actions)
 
     def resets(self, first: int, count: int) -> FloatArray:
         """First observations, one after the other."""
@@ -157,7 +153,6 @@ class VectorEpisodes:
                 actions[place] = drawn.actions[i]
                 record.actions.append(drawn.rows[i])
                 record.noise.append(drawn.noise[i])
-            before = seen
             try:
                 after, rewards, terminated, truncated, infos = self.env.step(self._join(actions))
             except Exception as error:
@@ -170,11 +165,14 @@ class VectorEpisodes:
                 try:
                     record.rewards.append(read_reward(rewards[place]))
                     if setting.cost is not None:
-                        record.charge(before[place], actions[place], _part(infos, place))
+                        part = part_of_infos(infos, setting.cost_keys, place)
+                        record.charge(actions[place], part)
                     record.see(seen[place])
                 except InputError as error:
                     raise EpisodeError(str(error), record.number) from error
             going = [(place, record) for place, record in going if not record.over]
+        for env in getattr(self.env, "envs", []):  # others are in processes of their own
+            check_actions(env, self.env.single_action_space)
 
     def resets(self, first: int, count: int) -> FloatArray:
         """First observations, `width` at a time."""
@@ -248,12 +246,3 @@ def _find_trouble(
         return error
     waiting = next((record for record in records if not record.over), records[-1])
     return EpisodeError(str(error), waiting.number)
-
-
-def _part(infos: Any, place: int) -> dict[str, Any]:
-    """What one environment reports: a mask says whose entries of an array are meant."""
-    return {
-        key: values[place]
-        for key, values in infos.items()
-        if not key.startswith("_") and (f"_{key}" not in infos or infos[f"_{key}"][place])
-    }

@@ -1,28 +1,24 @@
 """What is noted of episodes while they are played, and laid out when they are over."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from revar.environments.descriptions import describe_space
-from revar.environments.opening import environment_seed, first_line
-from revar.environments.spaces import (
-    Features,
-    Layout,
-    action_layout,
-    check_finite,
-    observation_layout,
-)
+from revar.environments.features import Features, FeaturesOnly, observation_layout
+from revar.environments.opening import environment_seed
+from revar.environments.spaces import Layout, action_layout, check_finite
 from revar.errors import InputError
+from revar.evaluation.amounts import Reported, ask_amount
 from revar.model.amounts import COST, STEPS, check_amount
 from revar.model.arrays import FloatArray
 from revar.model.episodes import Episodes
 from revar.policies.interface import SampledPolicy
 from revar.policies.sampled import sampled_policy
 
-CostOfStep = Callable[[Any, Any, Any], float]  # from observation, action and info
+CostOfStep = Callable[[Any, Any, Any], float]  # from the row of an observation, action and info
 
 
 class Setting:
@@ -31,13 +27,15 @@ class Setting:
     def __init__(
         self, env: Any, policy: Any, horizon: int, seed: int, features: Any, cost: Any
     ) -> None:
-        self.observations: Layout = observation_layout(env)
+        self.observations: Layout = observation_layout(env, features is not None)
         self.actions: Layout = action_layout(env)
         self.policy: SampledPolicy = sampled_policy(policy, self.observations, self.actions)
         self.horizon = horizon
         self.features = None if features is None else Features(features)
-        self.cost = None if cost is None else _cost_of_step(cost)
-        self.observation_space = describe_space(self.observations.space)
+        self.cost = None if cost is None else _cost_of_step(cost, self.observations)
+        self.cost_keys = (cost,) if isinstance(cost, str) else ()
+        kept = not isinstance(self.observations, FeaturesOnly)
+        self.observation_space = describe_space(self.observations.space) if kept else None
         self.action_space = describe_space(self.actions.space)
         self._seed = seed
 
@@ -80,10 +78,10 @@ class EpisodeRecord:
         if setting.features is not None and not self.over:
             self.features.append(setting.features.row(observation))
 
-    def charge(self, observation: Any, action: Any, info: Any) -> None:
-        """Note what the step costs, where that is asked for."""
-        if self._setting.cost is not None:
-            self.costs.append(self._setting.cost(observation, action, info))
+    def charge(self, action: Any, info: Any) -> None:
+        """Note what the step costs that followed the last observation noted."""
+        assert self._setting.cost is not None
+        self.costs.append(self._setting.cost(self.observations[-1], action, info))
 
     def check(self) -> None:
         """Refuse what was observed if it is not finite."""
@@ -95,11 +93,14 @@ class EpisodeRecord:
         if not isinstance(self.observations, list):
             return
         setting, steps = self._setting, len(self.rewards)
+        self.observations = np.concatenate(self.observations).reshape(
+            steps + 1, setting.observations.width
+        )
         self.check()
-        self.observations = np.array(self.observations)
-        self.actions = np.array(self.actions, dtype=setting.actions.dtype).reshape(steps, -1)
-        noise = setting.policy.law.noise_width
-        self.noise = np.array(self.noise, dtype=np.float64).reshape(steps, noise)
+        self.actions = np.array(self.actions, dtype=setting.actions.dtype)
+        self.actions = self.actions.reshape(steps, setting.actions.width)
+        self.noise = np.array(self.noise, dtype=np.float64)
+        self.noise = self.noise.reshape(steps, setting.policy.law.noise_width)
         self.rewards = np.array(self.rewards)
         if setting.features is not None:
             self.features = np.array(self.features)
@@ -131,38 +132,21 @@ def lay_out(setting: Setting, records: list[EpisodeRecord]) -> Episodes | None:
     )
 
 
-def _cost_of_step(cost: Any) -> CostOfStep:
+def _cost_of_step(cost: Any, observations: Layout) -> CostOfStep:
     """The cost of every step: a function's, an entry of `info`, or 1."""
-    if callable(cost):
-
-        def ask(observation: Any, action: Any, info: Any) -> float:
-            del info
-            where = f"action {action!r} at observation {observation!r}"
-            try:
-                answer = cost(observation, action)
-            except Exception as error:
-                raise InputError(
-                    f"the function that gives cost raised {type(error).__name__} for {where}: "
-                    f"{first_line(error)}"
-                ) from error
-            return check_amount(answer, COST, where)
-
-        return ask
-    if cost == STEPS:
-        return lambda _observation, _action, _info: 1.0
-    if not isinstance(cost, str):
+    if isinstance(cost, str):
+        return (lambda _seen, _action, _info: 1.0) if cost == STEPS else Reported(COST, cost)
+    if not callable(cost):
         raise InputError(
-            f"cost is a {type(cost).__name__}; with any observations it must be a function of "
+            f"cost is a {type(cost).__name__}; with returns of episodes it must be a function of "
             f"observation and action, or the name of an entry of info"
         )
 
-    def read(observation: Any, action: Any, info: Any) -> float:
-        where = f"action {action!r} at observation {observation!r}"
-        if not isinstance(info, Mapping) or cost not in info:
-            raise InputError(
-                f"the environment's info has no {cost!r} after {where}, and the cost of every step "
-                f"is to be read there"
-            )
-        return check_amount(info[cost], COST, where)
+    def ask(row: Any, action: Any, info: Any) -> float:
+        del info
+        # Made anew: some environments write the next observation over the last.
+        observation = observations.value(row)
+        amount = ask_amount(cost, COST, observation, action)
+        return check_amount(amount, COST, f"action {action} at observation {observation!r}")
 
-    return read
+    return ask

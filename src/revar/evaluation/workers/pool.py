@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from revar.collection.batches import Batch, BatchRequest, SharedPlan
 from revar.environments.opening import is_environment
 from revar.errors import InputError, require_extra
 from revar.evaluation.interrupts import Interrupt
-from revar.evaluation.workers.worker import Worker, WorkerSetup
 from revar.model.validation import check_count
 
 ENGINES = ("processes", "ray", "inline")
@@ -22,11 +20,61 @@ BATCHES_OF_A_WORKER = 32
 LONGEST_BATCH = 256
 
 
+class Request(Protocol):
+    """Play `count` episodes, number `first` and those that follow."""
+
+    @property
+    def number(self) -> int:
+        """Of the batch, which will have it, too."""
+
+    @property
+    def first(self) -> int:
+        """Number of the first episode."""
+
+    @property
+    def count(self) -> int:
+        """How many."""
+
+
+class Plan(Protocol):
+    """What several requests have in common; sent to a worker that has another version."""
+
+    @property
+    def version(self) -> int:
+        """Tells plans apart."""
+
+
+class BatchWorker(Protocol):
+    """Plays the batches that it is asked for."""
+
+    plan: Any
+
+    @property
+    def plan_version(self) -> int:
+        """Which plan it has; -1 for none."""
+
+    def play(self, request: Any) -> Any:
+        """The episodes of a request, as a record with its number."""
+
+    def close(self) -> None:
+        """Close the environment."""
+
+
+class Setup(Protocol):
+    """All that a worker needs; it can be sent to another process."""
+
+    def start(self, interrupt: Interrupt | None = None) -> BatchWorker:
+        """A worker, in the process where this is called."""
+
+    def parts(self) -> dict[str, Any]:
+        """What it is made of, by the names under which users gave it."""
+
+
 @dataclass(frozen=True)
 class WorkerDeath:
     """A worker ended with a request in hand; another one has taken its place."""
 
-    request: BatchRequest
+    request: Request
     how: str
 
 
@@ -37,11 +85,11 @@ class WorkerPool(Protocol):
     def idle(self) -> int:
         """How many requests it can take now."""
 
-    def give(self, request: BatchRequest, plan: SharedPlan) -> None:
+    def give(self, request: Request, plan: Plan) -> None:
         """Let an idle worker play; it is sent the plan unless it has it."""
 
-    def wait(self, seconds: float) -> list[Batch | WorkerDeath]:
-        """Batches that are done; an empty list after `seconds`."""
+    def wait(self, seconds: float) -> list[Any]:
+        """Batches that are done, or a WorkerDeath in their place; nothing after `seconds`."""
 
     def close(self) -> None:
         """End all workers, also those at work."""
@@ -50,21 +98,21 @@ class WorkerPool(Protocol):
 class InlinePool:
     """This process itself, one batch after the other. For studies, and for debuggers."""
 
-    def __init__(self, setup: WorkerSetup, interrupt: Interrupt) -> None:
-        self._worker = Worker(setup, interrupt)
-        self._done: list[Batch | WorkerDeath] = []
+    def __init__(self, setup: Setup, interrupt: Interrupt) -> None:
+        self._worker = setup.start(interrupt)
+        self._done: list[Any] = []
 
     @property
     def idle(self) -> int:
         """One, unless a batch has not been fetched."""
         return 1 - len(self._done)
 
-    def give(self, request: BatchRequest, plan: SharedPlan) -> None:
+    def give(self, request: Request, plan: Plan) -> None:
         """Play."""
         self._worker.plan = plan
         self._done.append(self._worker.play(request))
 
-    def wait(self, seconds: float) -> list[Batch | WorkerDeath]:
+    def wait(self, seconds: float) -> list[Any]:
         """What was played."""
         del seconds
         done, self._done = self._done, []
@@ -98,7 +146,7 @@ class PoolSettings:
         longest = 1 if lasts == 0 else self.longest
         return min(left, max(1, min(longest, int(SHARE_UNDER_WAY * added / self.ahead))))
 
-    def start(self, setup: WorkerSetup, interrupt: Interrupt) -> WorkerPool:
+    def start(self, setup: Setup, interrupt: Interrupt) -> WorkerPool:
         """Start the workers."""
         if self.engine == "inline":
             return InlinePool(setup, interrupt)

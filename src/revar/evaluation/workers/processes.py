@@ -17,10 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from revar.collection.batches import Batch, BatchRequest, SharedPlan
 from revar.errors import InputError
-from revar.evaluation.workers.pool import WorkerDeath
-from revar.evaluation.workers.worker import Worker, WorkerSetup
+from revar.evaluation.workers.pool import BatchWorker, Plan, Request, Setup, WorkerDeath
 
 # Between asking a worker to end and ending it: time to close a simulator.
 GRACE_SECONDS = 0.5
@@ -31,21 +29,21 @@ class _WorkerProcess:
     process: BaseProcess
     pipe: "Connection[Any, Any]"
     ready: bool = False
-    request: BatchRequest | None = None  # in hand
+    request: Request | None = None  # in hand
     plan_version: int = -1  # of the plan that it has
 
 
 class ProcessPool:
     """One process a worker, joined to this one by a pipe."""
 
-    def __init__(self, setup: WorkerSetup, workers: int) -> None:
+    def __init__(self, setup: Setup, workers: int) -> None:
         self._setup = _encode(setup)
         # Not by forking this process, which may have threads. A server that has loaded the library
         # once forks workers in milliseconds; where there is none every worker loads it.
         method = "spawn" if sys.platform == "win32" else "forkserver"
         self._context: Any = multiprocessing.get_context(method)
         if method == "forkserver":
-            self._context.set_forkserver_preload([__name__])
+            self._context.set_forkserver_preload([__name__, type(setup).__module__])
         self._workers: list[_WorkerProcess] = []
         try:
             for _ in range(workers):
@@ -59,7 +57,7 @@ class ProcessPool:
         """Workers that are ready and have no request."""
         return sum(worker.ready and worker.request is None for worker in self._workers)
 
-    def give(self, request: BatchRequest, plan: SharedPlan) -> None:
+    def give(self, request: Request, plan: Plan) -> None:
         """To the first idle worker."""
         worker = next(worker for worker in self._workers if worker.ready and worker.request is None)
         worker.request = request
@@ -68,9 +66,9 @@ class ProcessPool:
             worker.pipe.send((request, None if worker.plan_version == plan.version else plan))
         worker.plan_version = plan.version
 
-    def wait(self, seconds: float) -> list[Batch | WorkerDeath]:
+    def wait(self, seconds: float) -> list[Any]:
         """What workers have sent; those that ended are replaced."""
-        reports: list[Batch | WorkerDeath] = []
+        reports: list[Any] = []
         open_pipes = {worker.pipe: i for i, worker in enumerate(self._workers)}
         for pipe in wait(list(open_pipes), timeout=seconds):
             place = open_pipes[pipe]  # type: ignore[index]  # it waits for what it was given
@@ -147,10 +145,10 @@ def work(
     signal.signal(signal.SIGTERM, _leave)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _hold_back(signal.SIG_UNBLOCK)
-    worker: Worker | None = None
+    worker: BatchWorker | None = None
     try:
         try:
-            worker = Worker(pickle.loads(encoded))
+            worker = pickle.loads(encoded).start()
         except Exception as error:
             pipe.send(f"a worker cannot begin: {type(error).__name__}: {error}")
             return
@@ -183,21 +181,13 @@ def _leave(number: int, frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def _encode(setup: WorkerSetup) -> bytes:
+def _encode(setup: Setup) -> bytes:
     """The setup as it is sent, or an error that names the part that cannot be."""
-    parts = {
-        "env": setup.env,
-        "env_options": setup.env_options,
-        **{f"policy {name!r}" if name else "policy": p for name, p in setup.policies.items()},
-        "strategy": setup.strategy,
-        "cost": setup.cost,
-        **{f"amounts of {limit.name}": limit.amounts for limit in setup.limits.sums},
-    }
-    for name, part in parts.items():
+    for name, part in setup.parts().items():
         try:
             ForkingPickler.dumps(part)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
-            named = name in ("env", "strategy") or name.startswith("policy")
+            named = name in ("env", "strategy", "features") or name.startswith("policy")
             raise InputError(
                 f"{name} cannot be sent to another process ({error}); define it in a module"
                 + (", or name it as 'module:name'" if named else "")

@@ -4,10 +4,8 @@ import pickle
 from typing import Any
 
 from revar.cluster import start_ray
-from revar.collection.batches import Batch, BatchRequest, SharedPlan
 from revar.errors import InputError, require_extra
-from revar.evaluation.workers.pool import WorkerDeath
-from revar.evaluation.workers.worker import Worker, WorkerSetup
+from revar.evaluation.workers.pool import Plan, Request, Setup, WorkerDeath
 
 
 class RayPool:
@@ -16,11 +14,11 @@ class RayPool:
     A plan is put into Ray's object store once, from where each machine fetches it once.
     """
 
-    def __init__(self, setup: WorkerSetup, workers: int, address: str | None) -> None:
+    def __init__(self, setup: Setup, workers: int, address: str | None) -> None:
         self._ray: Any = require_extra("ray", "ray")
         self._started = start_ray(self._ray, address, workers)
         self._free: list[Any] = []
-        self._busy: dict[Any, tuple[Any, BatchRequest]] = {}  # by what will hold the batch
+        self._busy: dict[Any, tuple[Any, Request]] = {}  # by what will hold the batch
         self._plan: tuple[int, Any] = (-1, None)  # the version and where it is stored
         cores = int(self._ray.cluster_resources().get("CPU", 0))
         # Workers beyond the cores would wait for ever; environments that block do not need one.
@@ -39,7 +37,7 @@ class RayPool:
         """Actors without a request."""
         return len(self._free)
 
-    def give(self, request: BatchRequest, plan: SharedPlan) -> None:
+    def give(self, request: Request, plan: Plan) -> None:
         """To the actor that has been free for longest."""
         if self._plan[0] != plan.version:
             self._plan = plan.version, self._ray.put(plan)
@@ -47,9 +45,9 @@ class RayPool:
         # In a list, so that the actor fetches it only where it needs it.
         self._busy[actor.play.remote(request, plan.version, [self._plan[1]])] = actor, request
 
-    def wait(self, seconds: float) -> list[Batch | WorkerDeath]:
+    def wait(self, seconds: float) -> list[Any]:
         """Batches that have been played; actors that died are replaced."""
-        reports: list[Batch | WorkerDeath] = []
+        reports: list[Any] = []
         if not self._busy:
             return reports
         done, _ = self._ray.wait(list(self._busy), num_returns=1, timeout=seconds)
@@ -76,10 +74,10 @@ class RayPool:
 class Actor:
     """In the worker's process: a worker, and the plan that it has."""
 
-    def __init__(self, setup: WorkerSetup) -> None:
-        self._worker = Worker(setup)
+    def __init__(self, setup: Setup) -> None:
+        self._worker = setup.start()
 
-    def play(self, request: BatchRequest, version: int, plan: list[Any]) -> Batch:
+    def play(self, request: Request, version: int, plan: list[Any]) -> Any:
         """The batch of a request, under the plan of that version."""
         if self._worker.plan_version != version:
             self._worker.plan = require_extra("ray", "ray").get(plan[0])

@@ -36,6 +36,21 @@ class WorkerSetup:
     cost: Any = None  # of steps, where the budget is of cost
     limits: Limits = Limits()  # noqa: RUF009 - it is frozen; what is forbidden is named by state
 
+    def start(self, interrupt: Interrupt | None = None) -> "Worker":
+        """A worker with an environment of its own."""
+        return Worker(self, interrupt)
+
+    def parts(self) -> dict[str, Any]:
+        """What is sent, by the names under which users gave it."""
+        return {
+            "env": self.env,
+            "env_options": self.env_options,
+            **{f"policy {name!r}" if name else "policy": p for name, p in self.policies.items()},
+            "strategy": self.strategy,
+            "cost": self.cost,
+            **{f"amounts of {limit.name}": limit.amounts for limit in self.limits.sums},
+        }
+
 
 class Worker:
     """One environment, and the plan sent last.

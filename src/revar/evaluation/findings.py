@@ -1,0 +1,93 @@
+"""What the table method knows besides the value: statistics of states, limits, alternatives."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import isfinite, nan
+from typing import ClassVar
+
+from revar.estimators.alternatives import Alternatives, find_alternatives
+from revar.evaluation.kept import KeptLimit, impossible_limit, judge_limits
+from revar.model.budget import Budget
+from revar.model.limits import Limits
+from revar.model.statistics import VisitStatistics
+from revar.model.task import Task
+from revar.model.trajectory import Dataset
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableFindings:
+    """What was learned of states and actions, and what other ways to collect would have given."""
+
+    method: ClassVar[str] = "table"
+
+    statistics: VisitStatistics  # of all episodes
+    task: Task
+    on_policy: bool = False  # all episodes are the policy's own
+    limits: Limits = field(default_factory=Limits)  # forbidden pairs are named by state
+
+    @cached_property
+    def alternatives(self) -> Alternatives:
+        """What on-policy collection would have given for as much of the budget's unit."""
+        return find_alternatives(self.task, self.statistics)
+
+    def judge_limits(self, dataset: Dataset, value: float) -> tuple[KeptLimit, ...]:
+        """Every limit, with what these episodes came to."""
+        return judge_limits(self.limits, dataset, value, self.task.discount)
+
+    def gain(self, error: float) -> float:
+        """How many times as much on-policy collection would have to spend for this error."""
+        if self.on_policy:
+            return 1.0
+        if error == 0.0 or not isfinite(error):
+            return nan
+        return (self.alternatives.on_policy / error) ** 2
+
+    def gain_per_step(self, error: float) -> float:
+        """The same in steps, whatever the budget is in."""
+        if self.on_policy:
+            return 1.0
+        if error == 0.0 or not isfinite(error):
+            return nan
+        return self.alternatives.on_policy_steps(error) / self.alternatives.steps
+
+    def rows_of_limits(self, kept: tuple[KeptLimit, ...]) -> list[tuple[str, str]]:
+        """The limits as lines of a table."""
+        rows = [(limit.title, str(limit)) for limit in kept]
+        if not all(limit.kept for limit in kept):
+            reason = impossible_limit(self.task, self.statistics)
+            rows += [("", reason)] if reason else []
+        return rows
+
+    def rows(self, error: float, budget: Budget) -> list[tuple[str, str]]:
+        """What on-policy collection would have given, as lines of a table."""
+        if not isfinite(self.gain(error)):
+            return []
+        instead, text = self.alternatives, budget.text
+        return [
+            (
+                "on-policy instead",
+                f"standard error {instead.on_policy:.3g}; "
+                f"{text(instead.on_policy_need(error))} for this error",
+            ),
+            (
+                "mean return instead",
+                f"standard error {instead.monte_carlo:.3g}; "
+                f"{text(instead.monte_carlo_need(error))} for this error",
+            ),
+            ("bought", self._bought(error, budget)),
+        ]
+
+    def _bought(self, error: float, budget: Budget) -> str:
+        """What collecting as it was done is worth, and if only in episodes, what per step."""
+        gain, unit = self.gain(error), budget.unit
+        much = "the cost" if unit == "cost" else f"as many {unit}"
+        if gain >= 1.05:
+            text = f"on-policy would need {gain:.2f} times {much} for this error"
+        elif gain > 0.95:
+            text = "nothing: on-policy would have given the same error"
+        else:
+            text = f"less than nothing: on-policy would need {gain:.2f} times {much}"
+        if not budget.by_episode:
+            return text
+        steps = self.gain_per_step(error)
+        return f"{text}, {'but ' if steps < 1.0 < gain else ''}{steps:.2f} times as many steps"

@@ -1,0 +1,261 @@
+"""Collect whole episodes of the target policy, in any environment, for its value."""
+
+import hashlib
+import secrets
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revar.datasets.files import Conditions, load_collected
+from revar.environments.opening import (
+    built_in_discount,
+    built_in_policy,
+    horizon_of,
+    is_environment,
+)
+from revar.errors import InputError
+from revar.evaluation.amounts import describe
+from revar.evaluation.goals import ValueGoal
+from revar.evaluation.interrupts import catch_interrupts
+from revar.evaluation.result import EvaluationResult
+from revar.evaluation.returns.critics import CriticChoice, choose_critics
+from revar.evaluation.returns.fitting import Resets, ReturnEstimator
+from revar.evaluation.returns.play import EpisodePlayer, make_player
+from revar.evaluation.returns.records import Setting
+from revar.evaluation.returns.run import ReturnEvaluation
+from revar.evaluation.returns.workers import EpisodesSetup, PoolEpisodes
+from revar.evaluation.run import SAME_RETURNS, check_same, refuse_overspent
+from revar.evaluation.settings import (
+    CollectionSettings,
+    path_to_write,
+    show_progress,
+    with_words,
+)
+from revar.evaluation.workers.pool import choose_pool
+from revar.model.budget import Budget
+from revar.model.episodes import Episodes
+from revar.model.limits import check_limits
+from revar.model.validation import check_discount, check_whole
+
+DIGESTED = 16  # episodes at whose first observations the policy is asked for its fingerprint
+
+
+def collect_returns(
+    env: Any,
+    opened: Any,
+    policy: Any,
+    goal: ValueGoal,
+    settings: CollectionSettings,
+    method: str,
+) -> EvaluationResult:
+    """Play the policy itself until its interval is narrow or the budget is spent."""
+    _refuse_what_is_for_tables(settings, method)
+    stored, earlier = _load_stored(settings.resume)
+    seed = settings.seed
+    if seed is None:
+        seed = secrets.randbits(32) if earlier is None else earlier.seed
+    seed = check_whole(seed, "seed")
+    options, budget = settings.env_options, goal.budget
+    pool = choose_pool(
+        env,
+        settings.workers,
+        settings.engine,
+        settings.batch,
+        settings.address,
+        settings.environments,
+    )
+    if policy is None:
+        policy = built_in_policy(env, options)
+    horizon = horizon_of(opened, settings.horizon)
+    discount = built_in_discount(env, options) if settings.discount is None else settings.discount
+    discount = check_discount(discount)
+    cost = settings.cost if budget.unit == "cost" else None
+    with catch_interrupts() as interrupt:
+        local: Any = make_player(
+            opened,
+            policy,
+            horizon=horizon,
+            seed=seed,
+            features=settings.features,
+            cost=cost,
+            interrupt=interrupt,
+        )
+        setting: Setting = local.setting
+        conditions = _conditions(env, opened, setting, method, discount, seed, budget, settings)
+        if stored is not None and earlier is not None:
+            check_same(earlier, conditions, SAME_RETURNS)
+            refuse_overspent(stored, earlier, budget)
+            _check_stored(stored, earlier, setting)
+        resets = _resets(env, local, settings.resets, earlier)
+        joined, practice = _use_prior(settings.prior, setting, conditions)
+        choice = CriticChoice()
+        if method == "critic":
+            choice = choose_critics(
+                settings.critics, setting.observations, settings.features is not None
+            )
+        estimator = ReturnEstimator(
+            method, horizon, discount, seed, goal.confidence, goal.quantile, choice, resets,
+            joined, practice,
+        )  # fmt: skip
+        player: EpisodePlayer | PoolEpisodes = local
+        if pool is not None:
+            setup = EpisodesSetup(env, options, policy, horizon, seed, settings.features, cost)
+            player = PoolEpisodes(local, pool, partial(pool.start, setup, interrupt), interrupt)
+        evaluation = ReturnEvaluation(
+            player,
+            goal,
+            estimator,
+            conditions,
+            partial(policy_digest, setting),
+            path_to_write(settings.save, settings.resume),
+            interrupt,
+            stored,
+        )
+        try:
+            with show_progress(settings.progress, method, budget.unit) as report:
+                return evaluation.run(with_words(report))
+        finally:
+            if isinstance(player, PoolEpisodes):
+                player.close()
+
+
+def _refuse_what_is_for_tables(settings: CollectionSettings, method: str) -> None:
+    if settings.strategy not in ("flow", "on-policy"):
+        raise InputError(
+            f"method {method!r} plays the target policy itself; strategy {settings.strategy!r} "
+            f"needs method 'table'"
+        )
+    if not check_limits(settings.limits).none:
+        raise InputError(
+            f"method {method!r} plays the target policy itself and cannot keep limits=; they need "
+            f"method 'table'"
+        )
+    if settings.bins is not None:
+        raise InputError(f"bins make a table; method {method!r} takes observations as they are")
+    if method == "mean":
+        for name in ("critics", "features", "resets"):
+            if getattr(settings, name):
+                raise InputError(f"method 'mean' has no critics, so that {name}= is for nothing")
+
+
+def _load_stored(resume: Any) -> tuple[Episodes | None, Conditions | None]:
+    if resume is None:
+        return None, None
+    stored, earlier = load_collected(resume)
+    if earlier is None:
+        raise InputError(f"{resume} was not collected by an evaluation; give it as prior")
+    if not isinstance(stored, Episodes):
+        raise InputError(f"{resume} was collected with method 'table', and has no observations")
+    return stored, earlier
+
+
+def _check_stored(stored: Episodes, earlier: Conditions, setting: Setting) -> None:
+    """Refuse stored episodes of other spaces, features or another policy."""
+    for name, now in (
+        ("observation space", setting.observation_space),
+        ("action space", setting.action_space),
+    ):
+        before = getattr(stored, name.replace(" ", "_"))
+        if before != now:
+            raise InputError(f"the file was collected with {name} {before}; now it is {now}")
+    if (stored.features is None) != (setting.features is None):
+        was = "without" if stored.features is None else "with"
+        raise InputError(f"the file was collected {was} features=; give it as prior, or the same")
+    if setting.features is not None and stored.features is not None:
+        row = setting.features.row(setting.observations.value(stored.observations[0]))
+        if not np.array_equal(row, stored.features[0]):
+            raise InputError("the file was collected with other features")
+    if earlier.policy is not None and earlier.policy != policy_digest(setting, stored):
+        raise InputError("the file was collected for another policy")
+
+
+def _resets(env: Any, player: Any, asked: int | None, earlier: Conditions | None) -> Resets:
+    if asked is not None:
+        return Resets(player.resets, count=check_whole(asked, "resets"))
+    if is_environment(env):
+        return Resets(player.resets, each=0, note="as the environment was handed in")
+    return Resets(player.resets, each=None if earlier is None else earlier.resets)
+
+
+def _use_prior(
+    prior: Any, setting: Setting, now: Conditions
+) -> tuple[Episodes | None, Episodes | None]:
+    """Earlier episodes: those that enter the estimate, and those that only train critics."""
+    if prior is None:
+        return None, None
+    found, known = load_collected(prior) if isinstance(prior, str | Path) else (prior, None)
+    if not isinstance(found, Episodes):
+        raise InputError(
+            f"prior is a {type(found).__name__}; method {now.method!r} needs whole Episodes, or "
+            f"their file"
+        )
+    if found.observation_space not in (None, setting.observation_space):
+        raise InputError(
+            f"prior has observations {found.observation_space}; here they are "
+            f"{setting.observation_space}"
+        )
+    if known is None:
+        return None, found
+    if known.seed == now.seed:
+        raise InputError(
+            f"prior was collected with seed {known.seed}, whose episodes would be played again; "
+            f"give another seed, or resume from it"
+        )
+    same = all(
+        getattr(known, name) == getattr(now, name) for name in ("environment", "options", "horizon")
+    )
+    own = known.policy is not None and known.policy == policy_digest(setting, found)
+    alike = (found.features is None) == (setting.features is None)
+    return (found, None) if same and own and alike else (None, found)
+
+
+def policy_digest(setting: Setting, episodes: Episodes) -> str | None:
+    """A fingerprint of the policy at some first observations; None if it draws on its own."""
+    rows = episodes.observations[episodes.start[:-1][:DIGESTED]]
+    seen = [setting.observations.value(row) for row in rows]
+
+    def ask() -> str:
+        rngs = [np.random.default_rng(place) for place in range(len(seen))]
+        drawn = setting.policy.draw(seen, rngs)
+        told = [
+            np.round(np.asarray(each, dtype=np.float64), 6) for each in (drawn.rows, drawn.noise)
+        ]
+        told = [each + 0.0 for each in told]  # no negative zeros
+        return hashlib.sha256(b"".join(each.tobytes() for each in told)).hexdigest()
+
+    found = ask()
+    return found if found == ask() else None
+
+
+def _conditions(
+    env: Any,
+    opened: Any,
+    setting: Setting,
+    method: str,
+    discount: float,
+    seed: int,
+    budget: Budget,
+    settings: CollectionSettings,
+) -> Conditions:
+    """What a run that goes on from the file must be like."""
+    return Conditions(
+        environment=env if isinstance(env, str) else _name(opened),
+        strategy="on-policy",
+        horizon=setting.horizon,
+        discount=discount,
+        seed=seed,
+        episodes=int(budget.amount) if budget.by_episode else 0,
+        budget_unit=budget.unit,
+        budget_amount=budget.amount,
+        cost=describe(settings.cost) if budget.unit == "cost" else None,
+        options=repr(sorted((settings.env_options or {}).items())),
+        method=method,
+    )
+
+
+def _name(opened: Any) -> str:
+    """Of the environment's class, whether one or several are played side by side."""
+    single = getattr(opened, "envs", [opened])[0]
+    return type(single.unwrapped).__name__

@@ -1,0 +1,99 @@
+"""The critics that a user asks for: families to be learned, and critics that are there already."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revar.critics.interface import ValueFunction
+from revar.environments.spaces import ArrayLayout, Layout
+from revar.errors import InputError
+from revar.evaluation.returns.result import FittedCritics
+from revar.evaluation.returns.saving import load_critics
+from revar.model.arrays import FloatArray
+
+ROWS = 4096  # observations that a model is asked about at once
+
+
+@dataclass(frozen=True, eq=False)
+class CriticChoice:
+    """Names of families, None for those that are usual, and critics that are given."""
+
+    families: tuple[str, ...] | None = None
+    given: tuple[ValueFunction, ...] = ()
+
+
+def choose_critics(critics: Any, observations: Layout, has_features: bool) -> CriticChoice:
+    """What `critics=` stands for: a list of names of families, files, critics and models.
+
+    Where none of them is a family, those that are usual are learned besides.
+    """
+    if critics is None:
+        return CriticChoice()
+    items = critics if isinstance(critics, Sequence) and not isinstance(critics, str) else [critics]
+    names: list[str] = []
+    given: list[ValueFunction] = []
+    for item in items:
+        if isinstance(item, str | Path) and Path(item).suffix == ".npz":
+            given.extend(load_critics(item).values())
+        elif isinstance(item, str):
+            names.append(item)
+        elif isinstance(item, FittedCritics):
+            given.extend(item.critics.values())
+        elif callable(getattr(item, "values", None)):
+            given.append(item)
+        elif callable(getattr(getattr(item, "policy", None), "predict_values", None)):
+            given.append(_ModelValues.of(item, observations, has_features))
+        elif callable(item):
+            given.append(_Function(item))
+        else:
+            raise InputError(
+                f"critics has a {type(item).__name__}; it must be the name of a family ('linear', "
+                f"'network'), a saved critic (.npz), an object with a method values, a function "
+                f"from inputs to values, or a trained model with a value function"
+            )
+    return CriticChoice(tuple(names) or None, tuple(given))
+
+
+@dataclass(frozen=True)
+class _Function:
+    function: Any
+
+    def values(self, inputs: FloatArray, elapsed: FloatArray) -> FloatArray:
+        del elapsed
+        return np.asarray(self.function(inputs), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _ModelValues:
+    """The value function of a model of Stable-Baselines3's kind."""
+
+    model: Any
+    shape: tuple[int, ...]
+    dtype: Any
+
+    @classmethod
+    def of(cls, model: Any, observations: Layout, has_features: bool) -> "_ModelValues":
+        plain = isinstance(observations, ArrayLayout) and not has_features
+        if not plain or observations.inputs(np.zeros((1, observations.width))).shape[1] != (
+            observations.width
+        ):
+            raise InputError(
+                f"the value function of a {type(model).__name__} needs observations as they are, "
+                f"and critics see {'features' if has_features else 'a part'} of them here"
+            )
+        return cls(model, observations.space.shape, observations.dtype)
+
+    def values(self, inputs: FloatArray, elapsed: FloatArray) -> FloatArray:
+        del elapsed
+        policy, found = self.model.policy, []
+        for first in range(0, len(inputs), ROWS):
+            seen = inputs[first : first + ROWS].astype(self.dtype).reshape(-1, *self.shape)
+            tensor, _ = policy.obs_to_tensor(seen)
+            values = policy.predict_values(tensor)
+            for method in ("detach", "cpu", "numpy"):  # a tensor's way to an array
+                values = getattr(values, method)() if hasattr(values, method) else values
+            found.append(np.asarray(values, dtype=np.float64).ravel())
+        return np.concatenate(found) if found else np.zeros(0)

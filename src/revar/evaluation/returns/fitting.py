@@ -1,0 +1,200 @@
+"""From whole episodes to an estimate: what critics see, extra resets, and earlier episodes."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+
+import numpy as np
+
+from revar.critics.estimate import CorrectedReturns, estimate_returns
+from revar.critics.interface import CriticFamily, Experience, ValueFunction
+from revar.environments.opening import first_line
+from revar.environments.spaces import inputs_of
+from revar.errors import InputError, MissingExtraError
+from revar.estimators.estimator import Estimate
+from revar.evaluation.checkpoints import student_quantile
+from revar.evaluation.returns.critics import CriticChoice
+from revar.evaluation.returns.families import find_families
+from revar.evaluation.returns.result import ReturnFindings
+from revar.model.arrays import FloatArray
+from revar.model.episodes import Episodes
+
+RESETS_OF_AN_EPISODE = 10
+# Resets are cheap if they take so little of the time to play, or so few seconds.
+CHEAP_SHARE = 0.2
+CHEAP_SECONDS = 2.0
+TRIED = 16  # resets to tell how long one takes
+
+DrawResets = Callable[[int, int], FloatArray]
+
+
+@dataclass
+class Resets:
+    """First observations that are not played: how many are wanted, and those drawn so far.
+
+    `each` is how many for every episode, None while it has yet to be seen whether they are cheap.
+    """
+
+    draw: DrawResets
+    count: int | None = None  # all of them, where the user says how many
+    each: int | None = None
+    note: str = ""  # why there are none
+    drawn: FloatArray | None = None  # [R, inputs]
+
+    def of(self, episodes: int, seconds: float, width: int) -> FloatArray:
+        """As many as are wanted with so many episodes, which took so long to play, [R, inputs]."""
+        if self.count is None and self.each is None:
+            self.each = self._decide(episodes, seconds)
+        wanted = self.count if self.count is not None else episodes * (self.each or 0)
+        self._extend(wanted)
+        found = np.zeros((0, width)) if self.drawn is None else self.drawn[:wanted]
+        if found.shape[1] != width:
+            raise InputError(
+                f"critics see {width} numbers of an observation, but {found.shape[1]} after a reset"
+            )
+        return found
+
+    def _decide(self, episodes: int, seconds: float) -> int:
+        begun = time.perf_counter()
+        self._extend(TRIED)
+        one = (time.perf_counter() - begun) / TRIED
+        needed = one * RESETS_OF_AN_EPISODE * episodes
+        if needed <= max(CHEAP_SECONDS, CHEAP_SHARE * seconds):
+            return RESETS_OF_AN_EPISODE
+        self.note = f"because one takes {one:.2g} s; resets= says how many"
+        return 0
+
+    def _extend(self, wanted: int) -> None:
+        have = 0 if self.drawn is None else len(self.drawn)
+        if wanted > have:
+            more = self.draw(have, wanted - have)
+            self.drawn = more if self.drawn is None else np.concatenate([self.drawn, more])
+
+
+def make_experience(
+    episodes: Episodes, horizon: int, discount: float, resets: FloatArray | None = None
+) -> Experience:
+    """Episodes as critics see them."""
+    inputs = inputs_of(episodes)
+    actions = np.asarray(episodes.actions, dtype=np.float64)
+    return Experience(
+        start=episodes.start,
+        inputs=inputs,
+        elapsed=episodes.step_in_episode / horizon,
+        rewards=episodes.rewards,
+        scores=episodes.law.scores(actions, episodes.noise),
+        actions=actions,
+        noise=episodes.noise,
+        law=episodes.law,
+        discount=discount,
+        resets=np.zeros((0, inputs.shape[1])) if resets is None else resets,
+    )
+
+
+@dataclass
+class ReturnEstimator:
+    """The value from the episodes so far, as often as it is asked for."""
+
+    method: str  # "critic" or "mean"
+    horizon: int
+    discount: float
+    seed: int
+    confidence: float
+    z: float  # normal quantile of the interval, which allows for every look
+    choice: CriticChoice
+    resets: Resets
+    prior: Episodes | None = None  # joined with the episodes: they are the policy's own
+    practice: Episodes | None = None  # earlier episodes that only train critics
+    seconds: float = 0.0  # spent on fitting
+    _practised: list[ValueFunction] | None = field(default=None, repr=False)
+
+    @property
+    def prior_use(self) -> str:
+        """What earlier episodes are used for."""
+        if self.prior is not None:
+            return "the estimate and critics: they are this policy's, in this environment"
+        return "" if self.practice is None else "training critics alone"
+
+    def find(self, episodes: Episodes, playing: float) -> tuple[Estimate, ReturnFindings]:
+        """The estimate from these episodes, which took so many seconds to play."""
+        every = episodes if self.prior is None else Episodes.join([self.prior, episodes])
+        begun = time.perf_counter()
+        families: Sequence[CriticFamily] = ()
+        given: list[ValueFunction] = []
+        if self.method == "mean":
+            experience = _returns_alone(every, self.discount)
+        else:
+            experience = make_experience(every, self.horizon, self.discount)
+            width = experience.inputs.shape[1]
+            # The seconds of resets are no part of the seconds of fitting.
+            resets = self.resets.of(len(episodes), playing, width)
+            begun = time.perf_counter()
+            experience = replace(experience, resets=resets)
+            families = find_families(self.choice.families, len(every))
+            given = [*self.choice.given, *self._practise(families, width)]
+        corrected = _correct(experience, families, given, self.seed)
+        self.seconds += time.perf_counter() - begun
+        findings = ReturnFindings(
+            method=self.method,
+            corrected=corrected,
+            experience=experience,
+            families=families,
+            given=given,
+            seed=self.seed,
+            fitting_seconds=self.seconds,
+            prior_use=self.prior_use,
+            resets_note=self.resets.note,
+        )
+        return self.estimate(corrected), findings
+
+    def estimate(self, corrected: CorrectedReturns) -> Estimate:
+        """The value with its interval, by Student's distribution."""
+        count = corrected.returns.size
+        error = corrected.standard_error if count > 1 else inf
+        quantile = student_quantile(self.z, count)
+        return Estimate(corrected.value, error, count, 0.0, self.confidence, quantile)
+
+    def _practise(self, families: Sequence[CriticFamily], width: int) -> list[ValueFunction]:
+        """Critics learned from earlier episodes: they have seen none of these."""
+        if self.practice is None:
+            return []
+        if self._practised is None:
+            experience = make_experience(self.practice, self.horizon, self.discount)
+            if experience.inputs.shape[1] != width:
+                raise InputError(
+                    f"critics see {experience.inputs.shape[1]} numbers of an observation in the "
+                    f"prior episodes, and {width} now"
+                )
+            self._practised = [family.fit(experience, self.seed) for family in families]
+        return self._practised
+
+
+def _correct(
+    experience: Experience,
+    families: Sequence[CriticFamily],
+    given: Sequence[ValueFunction],
+    seed: int,
+) -> CorrectedReturns:
+    try:
+        return estimate_returns(experience, families, given, seed)
+    except (InputError, MissingExtraError):
+        raise
+    except Exception as error:  # a user's critic may raise whatever it likes
+        raise InputError(f"a critic raised {type(error).__name__}: {first_line(error)}") from error
+
+
+def _returns_alone(episodes: Episodes, discount: float) -> Experience:
+    """What the mean return needs: nothing is seen."""
+    return Experience(
+        start=episodes.start,
+        inputs=np.zeros((episodes.steps, 0)),
+        elapsed=np.zeros(episodes.steps),
+        rewards=episodes.rewards,
+        scores=np.zeros((episodes.steps, 0)),
+        actions=np.zeros((episodes.steps, 0)),
+        noise=np.zeros((episodes.steps, 0)),
+        law=type(episodes.law)(),
+        discount=discount,
+        resets=np.zeros((0, 0)),
+    )

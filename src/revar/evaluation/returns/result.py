@@ -1,0 +1,128 @@
+"""What methods "critic" and "mean" know besides the value: returns, and what explains them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isfinite, nan
+from pathlib import Path
+
+from revar.critics.estimate import CorrectedReturns, estimate_returns
+from revar.critics.interface import Critic, CriticFamily, Experience, ValueFunction
+from revar.errors import InputError
+from revar.evaluation.returns.saving import save_critics
+
+CLOSE = 1.05  # a gain below is called none
+OF_STEPS = ("inputs", "elapsed", "rewards", "scores", "actions", "noise")
+
+
+@dataclass(frozen=True, eq=False)
+class FittedCritics:
+    """A critic of every family, learned from all episodes; fixed from then on."""
+
+    critics: dict[str, Critic]  # by family
+
+    def save(self, path: str | Path) -> None:
+        """Write them (.npz)."""
+        save_critics(self.critics, path)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReturnFindings:
+    """Returns of whole episodes, what critics took from their variance, and what that took."""
+
+    method: str  # "critic" or "mean"
+    corrected: CorrectedReturns
+    experience: Experience  # what critics learn from
+    families: Sequence[CriticFamily] = ()
+    given: Sequence[ValueFunction] = ()  # critics that have seen none of these episodes
+    seed: int = 0
+    fitting_seconds: float = 0.0
+    prior_use: str = ""  # what earlier episodes were used for
+    resets_note: str = ""  # why there are none, where that was decided here
+
+    @property
+    def resets(self) -> int:
+        """First observations that were not played."""
+        return int(self.experience.resets.shape[0])
+
+    @cached_property
+    def critic(self) -> FittedCritics:
+        """Critics of all episodes."""
+        if not self.families:
+            raise InputError(f"method {self.method!r} learned no critic here")
+        return FittedCritics(
+            {family.name: family.fit(self.experience, self.seed) for family in self.families}
+        )
+
+    def at(self, episodes: int) -> CorrectedReturns:
+        """What the first so many episodes would have given by themselves; critics learn anew."""
+        whole, count = self.experience, self.experience.start.size - 1
+        steps = slice(0, int(whole.start[episodes]))
+        part = replace(
+            whole,
+            start=whole.start[: episodes + 1],
+            **{name: getattr(whole, name)[steps] for name in OF_STEPS},
+            resets=whole.resets[: self.resets * episodes // count],
+        )
+        return estimate_returns(part, self.families, self.given, self.seed)
+
+    def gain(self, error: float) -> float:
+        """How many times as many episodes the mean return needs for this error."""
+        if self.method == "mean":
+            return 1.0
+        if error == 0.0 or not isfinite(error):
+            return nan
+        return (self.corrected.mean_return_error / error) ** 2
+
+    def gain_per_step(self, error: float) -> float:
+        """The same: the mean return is of the same episodes."""
+        return self.gain(error)
+
+    def mean_return_interval(self, quantile: float) -> tuple[float, float]:
+        """The interval that the plain mean of these returns has."""
+        reach = quantile * self.corrected.mean_return_error
+        return self.corrected.mean_return - reach, self.corrected.mean_return + reach
+
+    def rows_of_mean_return(self, quantile: float) -> list[tuple[str, str]]:
+        """The mean return beside the value, as a line of a table."""
+        if self.method == "mean" or not isfinite(self.corrected.mean_return_error):
+            return []
+        low, high = self.mean_return_interval(quantile)
+        text = f"{self.corrected.mean_return:.6g}, interval [{low:.6g}, {high:.6g}]"
+        return [("mean return", text)]
+
+    def rows(self, error: float) -> list[tuple[str, str]]:
+        """How the value came about, as lines of a table."""
+        rows = [("method", self._method())]
+        if self.prior_use:
+            rows.append(("earlier episodes for", self.prior_use))
+        if self.method == "mean":
+            return rows
+        if isfinite(self.gain(error)):
+            rows += [("gain", self._gain(error)), ("variance of returns", self._shares())]
+        resets = f"{self.resets:,}" if self.resets else "none"
+        rows.append(("resets besides", f"{resets}{self.resets_note and f', {self.resets_note}'}"))
+        rows.append(("fitting", f"{self.fitting_seconds:.1f} s"))
+        return rows
+
+    def _method(self) -> str:
+        if self.method == "mean":
+            return "mean return"
+        names = [family.name for family in self.families]
+        if self.given:
+            names.append(f"{len(self.given)} given")
+        return f"returns less what critics explain ({', '.join(names)})"
+
+    def _gain(self, error: float) -> str:
+        gain = self.gain(error)
+        if gain >= CLOSE:
+            return f"the mean return would need {gain:.2f} times as many episodes for this error"
+        return f"none: the mean return has the same error (as many episodes, {gain:.2f} times)"
+
+    def _shares(self) -> str:
+        actions, start = self.corrected.actions_share, self.corrected.start_share
+        rest = 1.0 - actions - start
+        return (
+            f"{actions:.0%} explained by actions, {start:.0%} by the start state, {rest:.0%} by "
+            f"nothing that a critic saw"
+        )

@@ -1,0 +1,111 @@
+"""Episodes of any observations on disk."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import revar
+from revar.datasets import Conditions, load_collected
+from revar.datasets import episodes as files
+from revar.errors import InputError
+from revar.model.episodes import Episodes
+from revar.model.law import Categorical, Law, Normal
+
+SUFFIXES = [".npz", ".parquet"]
+
+
+def some_episodes(count: int = 5, kind: str = "f4", law: Law | None = None) -> Episodes:
+    rng = np.random.default_rng(0)
+    law = Law((Categorical(2), Normal(1))) if law is None else law
+    lengths = rng.integers(1, 6, size=count)
+    steps = int(lengths.sum())
+    return Episodes(
+        start=np.concatenate([[0], np.cumsum(lengths)]),
+        observations=(100 * rng.random((steps, 3))).astype(kind),
+        final_observations=(100 * rng.random((count, 3))).astype(kind),
+        actions=rng.integers(2, size=(steps, 2)),
+        rewards=rng.standard_normal(steps),
+        terminated=rng.random(count) < 0.5,
+        noise=rng.random((steps, law.noise_width)),
+        law=law,
+        observation_space='{"box": [3]}',
+        numbers=np.arange(count) + 7,
+        features=rng.random((steps, 4)),
+        amounts={"cost of fuel": rng.random(steps)},
+    )
+
+
+def same(one: Any, other: Any) -> bool:
+    for name in vars(one):
+        first, second = getattr(one, name), getattr(other, name)
+        if isinstance(first, np.ndarray):
+            if first.dtype != second.dtype or not np.array_equal(first, second):
+                return False
+        elif name == "amounts":
+            if list(first) != list(second):
+                return False
+            if not all(np.array_equal(first[key], second[key]) for key in first):
+                return False
+        elif first != second:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("kind", ["f4", "f8", "u1", "i8"])
+def test_saved_and_loaded_to_the_bit(
+    suffix: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "PIECE_BYTES", 60)  # several row groups
+    path = tmp_path / f"data{suffix}"
+    terms = Conditions("pole", "flow", 9, 0.9, 3, 50, method="critic")
+    revar.save_dataset(some_episodes(kind=kind), path, conditions=terms)
+    loaded, conditions = load_collected(path)
+    assert same(loaded, some_episodes(kind=kind))
+    assert conditions == terms
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("count", [0, 1])
+def test_little_is_stored_as_well(suffix: str, count: int, tmp_path: Path) -> None:
+    path = tmp_path / f"data{suffix}"
+    bare = replace(
+        some_episodes(count, law=Law()), numbers=None, features=None, amounts={}, law=Law()
+    )
+    revar.save_dataset(bare, path)
+    assert same(revar.load_dataset(path), bare)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_appended(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"data{suffix}"
+    revar.append_dataset(some_episodes().part(0, 2), path)
+    every = revar.append_dataset(some_episodes().part(2, 5), path)
+    assert same(every, some_episodes())
+    assert same(revar.load_dataset(path), some_episodes())
+
+
+def test_states_and_observations_do_not_mix(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    states = revar.Dataset.of([revar.Trajectory.of([0], [0], [1.0])])
+    revar.save_dataset(states, path)
+    with pytest.raises(InputError, match="cannot be merged"):
+        revar.append_dataset(some_episodes(), path)
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    revar.save_dataset(some_episodes(), path)
+    with np.load(path) as archive:
+        content = {name: archive[name] for name in archive.files}
+    content["rewards"][3] = np.nan
+    np.savez(path, **content)
+    with pytest.raises(InputError, match=r"data\.npz does not hold a valid dataset: .*step 3"):
+        revar.load_dataset(path)
+    np.savez(path, **{**content, "version": "9"})
+    with pytest.raises(InputError, match="has dataset format 9; this revar reads format 1"):
+        revar.load_dataset(path)
