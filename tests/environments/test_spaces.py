@@ -22,7 +22,7 @@ SPACES = [
     IMAGE,
     spaces.Discrete(5, start=-2),
     spaces.MultiDiscrete([3, 300], start=[1, -1]),
-    spaces.MultiDiscrete([[2, 3], [4, 5]]),
+    spaces.MultiDiscrete(np.array([[2, 3], [4, 5]])),
     spaces.MultiBinary(4),
     spaces.MultiBinary([2, 3]),
     spaces.Tuple([spaces.Discrete(3), spaces.Box(0.0, 1.0, (2, 2))]),

@@ -195,7 +195,7 @@ def test_features_and_costs_stand_beside_the_steps() -> None:
         return [seen[0], seen[0] ** 2, 1.0]
 
     def cost(seen: Any, action: Any) -> float:
-        return float(seen[1]) + action
+        return float(seen[1] + action)
 
     for env in (Drift(), vector(Drift, 3)):
         play = player(env, features=features, cost=cost)
@@ -307,12 +307,13 @@ def test_policies_and_features_that_fail_keep_episodes() -> None:
         asked.append(seen)
         return np.zeros(3 if len(asked) == 50 else 2)
 
-    for options, message in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"policy": failing}, r"sum to 1.1 at observation array\("),
         ({"features": growing}, "there are 3 features of an observation, and were 2 before"),
         ({"cost": "price"}, "the environment's info has no 'price'"),
         ({"cost": lambda seen, action: -1.0}, "the cost of .* is -1; it must not be negative"),
-    ]:
+    ]
+    for options, message in cases:
         for env in (Drift(), vector(Drift, 3)):
             asked.clear()
             with pytest.raises(EpisodeError, match=message) as caught:
