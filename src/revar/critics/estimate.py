@@ -31,7 +31,7 @@ class CorrectedReturns:
     returns: FloatArray  # [K] G
     corrected: FloatArray  # [K] Y, with the mean over resets
     after_actions: FloatArray  # [K] G less the advantages
-    reset_variance: float  # of the value, because there are finitely many extra resets
+    at_resets: FloatArray  # [R] what is said of extra resets, by all worlds together
     weights: Mapping[str, float]  # of every column's advantages, a mean over worlds
     start_weights: Mapping[str, float]  # of every column's values at first observations
 
@@ -44,6 +44,11 @@ class CorrectedReturns:
     def standard_error(self) -> float:
         """Of the value; NaN for a single episode."""
         return float(np.sqrt(_mean_variance(self.corrected) + self.reset_variance))
+
+    @property
+    def reset_variance(self) -> float:
+        """Of the value, because there are finitely many extra resets."""
+        return _mean_variance(self.at_resets) if self.at_resets.size else 0.0
 
     @property
     def mean_return(self) -> float:
@@ -94,7 +99,7 @@ def estimate_returns(
         found.extend(family.cross_fit(scaled, seed) for family in families)
         found.extend(given_columns(scaled, given, unit, seed))
     if not found:
-        return CorrectedReturns(returns, returns, returns, 0.0, {}, {})
+        return CorrectedReturns(returns, returns, returns, np.zeros(0), {}, {})
     columns = join_columns(found)
     corrected = correct(scaled, columns, fit_stack(scaled, columns))
     return replace(
@@ -102,7 +107,7 @@ def estimate_returns(
         returns=returns,
         corrected=corrected.corrected * unit,
         after_actions=corrected.after_actions * unit,
-        reset_variance=corrected.reset_variance * unit**2,
+        at_resets=corrected.at_resets * unit,
     )
 
 
@@ -128,20 +133,19 @@ def correct(experience: Experience, columns: Columns, stack: Stack) -> Corrected
     """The returns less what the stack explains of them."""
     returns = episode_sums(experience, experience.rewards)
     after_actions = returns - episode_sums(experience, stack.advantages(columns, experience))
-    corrected, reset_variance = after_actions, 0.0
-    resets = experience.resets.shape[0]
-    if resets >= LEAST_RESETS:
-        at_resets = stack.reset_values(columns)  # [world, R]
+    corrected, at_resets = after_actions, np.zeros(0)
+    if experience.resets.shape[0] >= LEAST_RESETS:
+        by_world = stack.reset_values(columns)  # [world, R]
         shares = np.bincount(experience.folds, minlength=FOLDS) / returns.size
-        means = at_resets.mean(axis=1)
+        means = by_world.mean(axis=1)
         explained = stack.first_values(columns, experience) - means[experience.folds]
         corrected = after_actions - explained
-        reset_variance = float((shares @ at_resets).var(ddof=1)) / resets
+        at_resets = shares @ by_world
     return CorrectedReturns(
         returns,
         corrected,
         after_actions,
-        reset_variance,
+        at_resets,
         _by_name(columns, stack.weights),
         _by_name(columns, stack.start_weights),
     )

@@ -75,6 +75,7 @@ class JointEstimate:
     episodes: int
     unvisited_probability: FloatArray  # [J] by policy, as in `Estimate`
     confidence: float = 0.95
+    mean_of: int | None = None  # episodes, of each policy at least, where values are mean returns
     # [J] of the steps, those in pairs that always did the same, in few visits, where others vary
     silent_share: FloatArray | None = None
 

@@ -1,13 +1,12 @@
 """What is wanted of a collection: when it is reached, and the result that is made of it."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Protocol
 
 from revar.errors import InputError
 from revar.estimators.estimator import JointEstimate
 from revar.estimators.ranking import MOST_UNVISITED, Ranking, shows_nothing
-from revar.evaluation.checkpoints import DECIDING_GROWTH, budget_times, quantile
+from revar.evaluation.checkpoints import DECIDING_GROWTH, budget_times, quantile, student_quantile
 from revar.evaluation.comparison import ComparisonResult, JointCheckpoint
 from revar.evaluation.result import Checkpoint, CollectedResult, EvaluationResult
 from revar.model.budget import Budget
@@ -37,6 +36,10 @@ class Goal(Protocol):
     @property
     def budget(self) -> Budget:
         """The most that it may take."""
+
+    @property
+    def looks(self) -> bool:
+        """Whether it may end before the budget is spent."""
 
     @property
     def stopped_as(self) -> str:
@@ -84,6 +87,11 @@ class ValueGoal:
     def times(self) -> list[float]:
         """Checkpoints that grow by a factor of 2."""
         return budget_times(self.budget)
+
+    @property
+    def looks(self) -> bool:
+        """Whether it may end before the budget is spent."""
+        return self.half_width is not None
 
     def is_reached(self, estimate: JointEstimate) -> bool:
         """Whether the interval is narrow, and rests on data."""
@@ -156,10 +164,20 @@ class ComparisonGoal:
         """Checkpoints that come often, because each may decide."""
         return budget_times(self.budget, DECIDING_GROWTH)
 
+    @property
+    def looks(self) -> bool:
+        """Whether it may end before the budget is spent."""
+        return self.deciding
+
     def rank(self, estimate: JointEstimate) -> Ranking:
         """Who leads, with intervals that allow for all looks and for all differences."""
         looks = self.times if self.deciding else None
-        return Ranking.of(self.names, estimate, partial(quantile, times=looks))
+
+        def reach(confidence: float) -> float:
+            z = quantile(confidence, looks)
+            return z if estimate.mean_of is None else student_quantile(z, estimate.mean_of)
+
+        return Ranking.of(self.names, estimate, reach)
 
     def is_reached(self, estimate: JointEstimate) -> bool:
         """Whether the best is known, or that there is no difference worth speaking of."""

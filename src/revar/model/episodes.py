@@ -86,6 +86,25 @@ class Episodes:
             amounts={name: values[steps] for name, values in self.amounts.items()},
         )
 
+    def take(self, places: IntArray) -> "Episodes":
+        """The episodes at these places, in this order."""
+        lengths = self.lengths[places]
+        start = np.concatenate([[0], np.cumsum(lengths)])
+        steps = np.repeat(self.start[places] - start[:-1], lengths) + np.arange(start[-1])
+        return replace(
+            self,
+            start=start,
+            observations=self.observations[steps],
+            final_observations=self.final_observations[places],
+            actions=self.actions[steps],
+            rewards=self.rewards[steps],
+            terminated=self.terminated[places],
+            noise=self.noise[steps],
+            numbers=None if self.numbers is None else self.numbers[places],
+            features=None if self.features is None else self.features[steps],
+            amounts={name: values[steps] for name, values in self.amounts.items()},
+        )
+
     @classmethod
     def join(cls, parts: Iterable["Episodes"]) -> "Episodes":
         """All episodes of the parts, in their order; they are of one environment and policy."""
