@@ -1,5 +1,6 @@
 """Policies that give probabilities: read, checked, and drawn from."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,32 +121,37 @@ def _rows(answer: Any, actions: Layout, observation: Any) -> list[list[float]]:
     if isinstance(actions, NumberLayout):
         return [read_row(answer, actions.count, observation)]
     if isinstance(actions, NumbersLayout) and actions.binary:
-        chances = _as_list(np.ravel(answer), observation)
+        chances = _as_list(answer, observation)
         if len(chances) != actions.width or not all(0.0 <= chance <= 1.0 for chance in chances):
             raise InputError(
                 f"the policy gives {answer!r} at observation {observation!r}; for {actions.space} "
                 f"it must be {actions.width} probabilities"
             )
         return [[1.0 - chance, chance] for chance in chances]
-    parts = actions.parts if isinstance(actions, PartsLayout) else None
-    keys = actions.keys if isinstance(actions, PartsLayout) else range(actions.width)
+    if isinstance(actions, PartsLayout):
+        answers = _split(answer, actions.keys, actions, observation)
+        return [
+            row
+            for each, part in zip(answers, actions.parts, strict=True)
+            for row in _rows(each, part, observation)
+        ]
+    answers = _split(answer, range(actions.width), actions, observation)
+    counts = value_counts(actions)
+    return [read_row(each, count, observation) for each, count in zip(answers, counts, strict=True)]
+
+
+def _split(answer: Any, keys: Collection[Any], actions: Layout, observation: Any) -> list[Any]:
+    """The parts of an answer, one for each key."""
     try:
         answers = [answer[key] for key in keys]
     except (TypeError, LookupError):
+        answers = []
+    if not answers or len(answer) != len(keys):
         raise InputError(
             f"the policy gives {answer!r} at observation {observation!r}; for {actions.space} it "
             f"must have {len(keys)} parts"
-        ) from None
-    if parts is None:
-        counts = value_counts(actions)
-        return [
-            read_row(each, count, observation) for each, count in zip(answers, counts, strict=True)
-        ]
-    return [
-        row
-        for each, part in zip(answers, parts, strict=True)
-        for row in _rows(each, part, observation)
-    ]
+        )
+    return answers
 
 
 @dataclass(frozen=True, eq=False)

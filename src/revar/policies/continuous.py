@@ -11,7 +11,7 @@ from revar.model.arrays import FloatArray
 from revar.model.law import Categorical, Law, Normal
 from revar.model.validation import as_floats
 from revar.policies.categorical import value_counts
-from revar.policies.interface import Draw, SampledPolicy, ask_policy, stack
+from revar.policies.interface import Draw, SampledPolicy, ask_policy, read_action, stack
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,10 @@ class Deterministic:
             return to_actions(rows, empty, self._actions, clip=self._policy.clip)
         if isinstance(self._actions, NumberLayout):
             answers = [_plain(answer) for answer in answers]
-        rows = [self._actions.row(answer) for answer in answers]
+        rows = [
+            read_action(answer, self._actions, each)
+            for answer, each in zip(answers, observations, strict=True)
+        ]
         return Draw([self._actions.value(row) for row in rows], rows, empty)
 
 
@@ -210,11 +213,12 @@ def to_actions(
     rows: list[FloatArray], noise: list[Any], actions: ArrayLayout, *, clip: bool
 ) -> Draw:
     """Rows as actions of a Box, clipped to it where that is wanted."""
-    if rows[0].size != actions.width:
-        raise InputError(
-            f"the policy gives {rows[0].size} numbers; an action of {actions.space} has "
-            f"{actions.width}"
-        )
+    for row in rows:
+        if row.size != actions.width:
+            raise InputError(
+                f"the policy gives {row.size} numbers; an action of {actions.space} has "
+                f"{actions.width}"
+            )
     if clip:
         rows = [np.minimum(np.maximum(row, actions.low), actions.high) for row in rows]
     taken = [row.astype(actions.dtype).reshape(actions.shape) for row in rows]

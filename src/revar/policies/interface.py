@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from revar.environments.opening import first_line
 from revar.environments.spaces import Layout
@@ -50,6 +51,17 @@ def ask_policy(policy: Any, observation: Any, *more: Any) -> Any:
             f"the policy raised {type(error).__name__} at observation {observation!r}: "
             f"{first_line(error)}"
         ) from error
+
+
+def read_action(answer: Any, actions: Layout, observation: Any) -> NDArray[Any]:
+    """An action that a policy gave, as a row; what is none is refused."""
+    try:
+        row = actions.row(answer)
+    except InputError as error:
+        raise InputError(f"the policy at observation {observation!r}: {error}") from None
+    if row.dtype.kind == "f" and not np.isfinite(row).all():
+        raise InputError(f"the policy gives the action {answer!r} at observation {observation!r}")
+    return row
 
 
 def stack(observations: list[Any]) -> Any:

@@ -13,7 +13,7 @@ from revar.model.law import Law, Normal
 from revar.policies.categorical import ProbabilityPolicy, TablePolicy
 from revar.policies.continuous import Deterministic, DeterministicPolicy, UniformPolicy
 from revar.policies.forms import SoftTable, load_policy
-from revar.policies.interface import Draw, SampledPolicy, ask_policy
+from revar.policies.interface import Draw, SampledPolicy, ask_policy, read_action
 
 
 def sampled_policy(policy: Any, observations: Layout, actions: Layout) -> SampledPolicy:
@@ -85,7 +85,7 @@ class _FromSample:
                 )
             action, drawn = answer
             noise.append(self._read(drawn, observation))
-            rows.append(self._actions.row(action))
+            rows.append(read_action(action, self._actions, observation))
             taken.append(action)
         return Draw(taken, rows, noise)
 

@@ -104,7 +104,7 @@ class SerialEpisodes:
 
     def resets(self, first: int, count: int) -> FloatArray:
         """First observations, one after the other."""
-        return self.setting.inputs([self._reset(RESETS + first + i) for i in range(count)])
+        return self.setting.inputs(self._reset(RESETS + first + i) for i in range(count))
 
     def _reset(self, number: int) -> Any:
         try:

@@ -1,6 +1,6 @@
 """What is noted of episodes while they are played, and laid out when they are over."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -47,8 +47,8 @@ class Setting:
         """Where the policy draws the noise of an episode from."""
         return np.random.default_rng(np.random.SeedSequence((self._seed, number, 1)))
 
-    def inputs(self, observations: list[Any]) -> FloatArray:
-        """What critics look at, [n, inputs]."""
+    def inputs(self, observations: Iterable[Any]) -> FloatArray:
+        """What critics look at, [n, inputs]; each observation is read before the next is made."""
         if self.features is not None:
             return np.array([self.features.row(seen) for seen in observations])
         rows = np.array([self.observations.row(seen) for seen in observations])
