@@ -86,7 +86,7 @@ class CriticFamily(Protocol):
 
     @property
     def name(self) -> str:
-        """What users call it."""
+        """What its columns are called after."""
 
     def cross_fit(self, experience: Experience, seed: int) -> Columns:
         """Critics for every world, and what they say of the steps that they serve."""
