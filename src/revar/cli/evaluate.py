@@ -14,7 +14,9 @@ from revar.cli.options import (
     load_policy_option,
     parse_bins,
     parse_named_values,
+    parse_returns,
     policy_options,
+    returns_options,
 )
 from revar.cli.spending import cost_option, limit_options, parse_cost, parse_limits
 
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
 @environment_options
 @policy_options
 @click.option("--half-width", type=float, help="Stop when the interval is that narrow.")
+@returns_options
+@click.option(
+    "--save-critic", type=click.Path(), help="Write the critics that were learned (.npz)."
+)
 @collecting_options
 def evaluate(
     environment: str,
@@ -33,6 +39,11 @@ def evaluate(
     epsilon: float | None,
     confidence: float,
     half_width: float | None,
+    method: str | None,
+    features_name: str | None,
+    resets: int | None,
+    critic_names: tuple[str, ...],
+    save_critic: str | None,
     **collecting: Any,
 ) -> None:
     """Evaluate a policy in a Gymnasium environment, and say how sure the value is.
@@ -40,12 +51,18 @@ def evaluate(
     ENVIRONMENT is a Gymnasium id, module:factory, or a built-in problem. Ctrl-C prints the
     estimate so far and saves the episodes; the same command with --resume goes on from there.
 
+    Observations and actions may be anything: where they are not discrete the policy itself is
+    played, and what learned critics explain is taken from its returns. That biases nothing.
+
     \b
     Examples:
       revar evaluate FrozenLake-v1 --policy uniform --discount 0.99 --episodes 2000
       revar evaluate FrozenLake-v1 --policy policy.npy --env-option map_name=8x8 --output lake.npz
       revar evaluate Blackjack-v1 --policy my_module:policy --half-width 0.02 --episodes 50000
-      revar evaluate CartPole-v1 --policy my_module:policy --bins '[[0], [0], [-0.1, 0, 0.1], [0]]'
+      revar evaluate CartPole-v1 --policy my_module:policy --episodes 200
+      revar evaluate Pendulum-v1 --policy my_module:gaussian --half-width 10 --critics linear
+      revar evaluate ALE/Pong-v5 --policy my_module:agent --features my_module:embed --resets 0
+      revar evaluate CartPole-v1 --policy my_module:policy --method mean --workers 4
       revar evaluate gridworld --steps 20000 --min-return 95%
       revar evaluate my_module:Simulator --policy uniform --budget 3600 --cost seconds
       revar evaluate my_module:Simulator --policy uniform --forbid 2 --max-sum unsafe=0.1
@@ -55,9 +72,15 @@ def evaluate(
 
     def run(**settings: Any) -> "EvaluationResult":
         policy = load_policy_option(environment, policy_name, epsilon, settings["env_options"])
-        return revar.evaluate(
-            environment, policy, half_width=half_width, confidence=confidence, **settings
+        returns = parse_returns(
+            method=method, features_name=features_name, resets=resets, critic_names=critic_names
         )
+        found = revar.evaluate(
+            environment, policy, half_width=half_width, confidence=confidence, **settings, **returns
+        )
+        if save_critic is not None:
+            found.save_critic(save_critic)
+        return found
 
     collect_and_show(run, _numbers, environment, **collecting)
 
@@ -67,6 +90,7 @@ def evaluate(
 @policy_options
 @click.option("--half-width", type=float, required=True, help="Of the wanted interval.")
 @click.option("--pilot", default=200, show_default=True, help="On-policy episodes to play first.")
+@returns_options
 @cost_option
 @limit_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
@@ -82,11 +106,17 @@ def advise(
     seed: int | None,
     half_width: float,
     pilot: int,
+    method: str | None,
+    features_name: str | None,
+    resets: int | None,
+    critic_names: tuple[str, ...],
     cost: str | None,
     as_json: bool,
     **limiting: Any,
 ) -> None:
     """Say how many episodes are needed, on-policy and with flow, from a pilot or stored episodes.
+
+    Where there is no table (see revar evaluate --help): with the mean return and with critics.
 
     With --cost: what is needed in steps, or in what steps cost. Flow keeps to the limits.
 
@@ -96,6 +126,7 @@ def advise(
     \b
     Examples:
       revar advise FrozenLake-v1 --policy uniform --discount 0.99 --pilot 2000 --half-width 0.005
+      revar advise CartPole-v1 --policy my_module:policy --half-width 2
       revar advise lake.npz --policy policy.npy --half-width 0.01
       revar advise FrozenLake-v1 --policy uniform --half-width 0.01 --cost steps --min-return 95%
     """
@@ -118,6 +149,9 @@ def advise(
         env_options=options,
         cost=parse_cost(cost),
         limits=parse_limits(**limiting),
+        **parse_returns(
+            method=method, features_name=features_name, resets=resets, critic_names=critic_names
+        ),
     )
     if as_json:
         click.echo(json.dumps({**asdict(advice), "sentence": advice.sentence}, indent=1))
@@ -126,11 +160,14 @@ def advise(
 
 
 def _numbers(result: "EvaluationResult") -> dict[str, Any]:
-    return {
+    from revar.evaluation.returns.result import ReturnFindings
+
+    numbers = {
         "value": result.value,
         "standard_error": finite(result.standard_error),
         "interval": [finite(end) for end in result.interval],
         "confidence": result.confidence,
+        "method": result.method,
         "episodes": result.episodes,
         "steps": result.steps,
         "spent": result.spent,
@@ -146,6 +183,21 @@ def _numbers(result: "EvaluationResult") -> dict[str, Any]:
         ],
         "gain": finite(result.gain),
         "gain_per_step": finite(result.gain_per_step),
-        "on_policy_standard_error": finite(result.alternatives.on_policy),
-        "monte_carlo_standard_error": finite(result.alternatives.monte_carlo),
+    }
+    found = result.findings
+    if isinstance(found, ReturnFindings):
+        corrected = found.corrected
+        return {
+            **numbers,
+            "mean_return": corrected.mean_return,
+            "mean_return_standard_error": finite(corrected.mean_return_error),
+            "explained_by_actions": finite(corrected.actions_share),
+            "explained_by_start": finite(corrected.start_share),
+            "resets": found.resets,
+            "fitting_seconds": found.fitting_seconds,
+        }
+    return {
+        **numbers,
+        "on_policy_standard_error": finite(found.alternatives.on_policy),
+        "monte_carlo_standard_error": finite(found.alternatives.monte_carlo),
     }

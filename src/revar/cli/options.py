@@ -62,6 +62,32 @@ _COLLECTING = (
     click.option("--plot", "figure", type=click.Path(), help="Save a figure (.png, .svg, .pdf)."),
     click.option("--json", "as_json", is_flag=True, help="Print JSON for machines."),
 )
+_RETURNS = (
+    click.option(
+        "--method",
+        type=click.Choice(["table", "critic", "mean"]),
+        help="Default: a table where observations and actions are discrete or --bins are given, "
+        "critics elsewhere. mean is the mean return.",
+    ),
+    click.option(
+        "--features",
+        "features_name",
+        metavar="MODULE:FUNCTION",
+        help="From an observation to the numbers that critics see.",
+    ),
+    click.option(
+        "--resets",
+        type=click.IntRange(min=0),
+        help="First observations to draw besides. Default: 10 an episode where that is cheap.",
+    ),
+    click.option(
+        "--critics",
+        "critic_names",
+        multiple=True,
+        metavar="NAME",
+        help="linear, network, a saved critic (.npz), or module:object. May be repeated.",
+    ),
+)
 _ENGINE = (
     click.option(
         "--threads", type=click.IntRange(min=1), default=None, help="Default: every core."
@@ -95,6 +121,31 @@ def policy_options(command: ClickFunction) -> ClickFunction:
 def collecting_options(command: ClickFunction) -> ClickFunction:
     """Add the options that say how episodes are collected, and where to."""
     return add_options(_COLLECTING, command)
+
+
+def returns_options(command: ClickFunction) -> ClickFunction:
+    """Add --method, --features, --resets and --critics."""
+    return add_options(_RETURNS, command)
+
+
+def parse_returns(
+    *,
+    method: str | None,
+    features_name: str | None,
+    resets: int | None,
+    critic_names: tuple[str, ...],
+) -> dict[str, Any]:
+    """Read how values are found without a table."""
+    from revar.environments.opening import import_object
+
+    search_this_folder()
+    critics = [import_object(each, "critic") if ":" in each else each for each in critic_names]
+    return {
+        "method": method,
+        "features": None if features_name is None else import_object(features_name, "features"),
+        "resets": resets,
+        "critics": critics or None,
+    }
 
 
 def engine_options(command: ClickFunction) -> ClickFunction:

@@ -1,7 +1,7 @@
 """advise: what a half-width needs, in episodes, steps or cost, from a pilot or stored data."""
 
 from dataclasses import dataclass, replace
-from math import ceil, inf, isfinite
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,19 @@ from revar.errors import InputError
 from revar.estimators.alternatives import first_state_variance, fit_corrected_model
 from revar.evaluation.checkpoints import quantile
 from revar.evaluation.evaluate import evaluate
+from revar.evaluation.needs import RESAMPLES, Need, find_need
+from revar.evaluation.returns.advice import (
+    ReturnAdvice,
+    advise_from_episodes,
+    advise_from_returns,
+    play_pilot,
+)
+from revar.evaluation.settings import CollectionSettings, find_method
 from revar.evaluation.stored import learn_stored
 from revar.model.amounts import STEPS
 from revar.model.arrays import FloatArray, RunStatistics
-from revar.model.budget import Budget, check_visit_costs
+from revar.model.budget import check_visit_costs
+from revar.model.episodes import Episodes
 from revar.model.limits import Limits, SumLimit, check_limits
 from revar.model.mdp import TabularMDP
 from revar.model.moments import EpisodeCounter
@@ -28,29 +37,9 @@ from revar.theory.costs import estimation_variance
 from revar.theory.flow import optimal_flow
 from revar.theory.values import occupancy
 
-RESAMPLES = 200
 CLOSE = 0.10  # to optimal: on-policy is then called good enough
 TOO_MUCH_UNSEEN = 0.10  # of the policy's episodes
 PRICE = "price"  # the name under which a pilot notes it
-
-
-@dataclass(frozen=True)
-class Need:
-    """What is needed, and the interval it probably lies in; whole numbers, but for a cost."""
-
-    amount: float
-    low: float
-    high: float | None  # None where the data sets no limit
-    episodes: int  # how many episodes that is
-    unit: str = "episodes"
-
-    def __str__(self) -> str:
-        low, high = (
-            "" if end is None else f"{end:,.6g}" if self.unit == "cost" else f"{end:,}"
-            for end in (self.low, self.high)
-        )
-        upper = f"to {high}" if high else "or more"
-        return f"{Budget(1, self.unit).text(self.amount)} (95%: {low} {upper})"
 
 
 @dataclass(frozen=True)
@@ -107,8 +96,14 @@ def advise(
     env_options: dict[str, Any] | None = None,
     cost: Any = None,
     limits: Limits | None = None,
-) -> Advice:
+    method: str | None = None,
+    features: Any = None,
+    resets: int | None = None,
+    critics: Any = None,
+) -> Advice | ReturnAdvice:
     """What is needed for `half_width`, on-policy and with flow within `limits`.
+
+    Methods "critic" and "mean", see `evaluate`: what the mean return needs, and what critics need.
 
     In episodes, or in what steps `cost`: "steps" (1 each), an array, a function, or what `info`
     reports, as in `evaluate`. Stored data has what was reported by its name.
@@ -121,10 +116,27 @@ def advise(
     check_confidence(confidence)
     given = check_limits(limits)
     noted = _with_cost(given, cost)
+    returns = CollectionSettings(
+        method=method,
+        features=features,
+        resets=resets,
+        critics=critics,
+        cost=cost,
+        limits=limits,
+        horizon=horizon,
+        discount=discount,
+        seed=seed,
+        bins=bins,
+        env_options=env_options,
+    )
+    if isinstance(env_or_dataset, Episodes):
+        return advise_from_episodes(env_or_dataset, None, half_width, confidence, returns)
     if isinstance(env_or_dataset, Dataset) or _is_file(env_or_dataset):
         data, known = env_or_dataset, None
         if not isinstance(data, Dataset):
             data, known = load_collected(data)
+        if isinstance(data, Episodes):
+            return advise_from_episodes(data, known, half_width, confidence, returns)
         if known is not None:
             horizon = known.horizon if horizon is None else horizon
             discount = known.discount if discount is None else discount
@@ -137,10 +149,14 @@ def advise(
         task, noted = collection.task, collection.limits
         statistics = collection.statistics
         unvisited = collection.estimate().unvisited_probability
+    elif find_method(env_or_dataset, returns) != "table":
+        pilot_result = play_pilot(env_or_dataset, policy, pilot, confidence, returns)
+        return advise_from_returns(pilot_result, half_width, confidence, cost)
     else:
         result = evaluate(
             env_or_dataset,
             policy,
+            method="table",
             strategy="on-policy",
             episodes=pilot,
             horizon=horizon,
@@ -218,7 +234,7 @@ def _advice(
         [_needs(once, task, best) * _costs(once, task, best, prices) for once in models]
     )  # [resample, 2]
     found = [
-        _need(
+        find_need(
             factor * needed[i] * each[i],
             factor * drawn[:, i][np.isfinite(drawn[:, i])],
             factor * needed[i],
@@ -269,25 +285,6 @@ def _costs(
     return np.array(
         [float(np.sum(prices * occupancy(model, each))) for each in (task.policy, best)]
     )
-
-
-def _need(amount: float, resampled: FloatArray, episodes: float, unit: str) -> Need:
-    """The amount, with an interval from the spread of resampled numbers on a log scale.
-
-    Resampled numbers spread around the number as the number does around the truth. So the spread
-    is mirrored: where resampling divides by a factor, the truth may be larger by it. Where
-    resampled data can lack any variance, there is no upper end.
-    """
-    if not isfinite(amount) or resampled.size == 0:
-        raise InputError("the data cannot tell how many episodes are needed; give more of it")
-    low, middle, high = np.percentile(resampled, [2.5, 50.0, 97.5])
-    least = amount * min(middle / high, 1.0) if high > 0.0 else 0.0
-    most = amount * max(middle / low, 1.0) if low > 0.0 else None
-    count = max(1, ceil(episodes))
-    if unit == "cost":
-        return Need(amount, least, most, count, unit)
-    above = None if most is None else max(1, ceil(most))
-    return Need(max(1, ceil(amount)), max(1, int(least)), above, count, unit)
 
 
 def _is_file(source: Any) -> bool:

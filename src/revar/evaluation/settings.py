@@ -8,7 +8,7 @@ from typing import Any
 
 from revar.datasets.files import load_collected
 from revar.environments.observations import Bins, encoding_of
-from revar.environments.opening import action_count, built_in_model
+from revar.environments.opening import action_count, built_in_model, open_environment
 from revar.errors import InputError, require_extra
 from revar.evaluation.run import Progress
 from revar.model.episodes import Episodes
@@ -106,6 +106,19 @@ def choose_method(env: Any, opened: Any, settings: CollectionSettings) -> str:
     if method == "table":
         _refuse(settings, "table")
     return method
+
+
+def find_method(env: Any, settings: CollectionSettings) -> str:
+    """The same, for an environment that is opened for the question alone where that is needed."""
+    known = settings.bins is not None or built_in_model(env, settings.env_options) is not None
+    if settings.method is not None or known:
+        return choose_method(env, None, settings)
+    opened = open_environment(env, settings.env_options)
+    try:
+        return choose_method(env, opened, settings)
+    finally:
+        if opened is not env:
+            opened.close()
 
 
 def _refuse(settings: CollectionSettings, method: str) -> None:

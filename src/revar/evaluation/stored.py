@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from revar.collection import Collection
-from revar.datasets.files import dataset_of
+from revar.datasets.files import Conditions, dataset_of, load_collected
 from revar.environments.observations import Bins, StateEncoding, encoding_of, place_of
 from revar.environments.opening import open_environment
 from revar.errors import InputError
@@ -19,6 +19,7 @@ from revar.evaluation.findings import TableFindings
 from revar.evaluation.goals import ComparisonGoal, ValueGoal
 from revar.evaluation.limits import encode_limits
 from revar.evaluation.result import EvaluationResult
+from revar.evaluation.returns.stored import evaluate_episodes
 from revar.evaluation.target_policies import (
     TargetPolicies,
     check_policies,
@@ -27,6 +28,7 @@ from revar.evaluation.target_policies import (
 )
 from revar.model.amounts import STEPS
 from revar.model.budget import Budget
+from revar.model.episodes import Episodes
 from revar.model.limits import Limits, check_limits
 from revar.model.trajectory import Dataset
 from revar.model.validation import as_floats
@@ -49,7 +51,7 @@ def evaluate_data(
 ) -> ComparisonResult: ...
 @overload
 def evaluate_data(
-    dataset: Dataset | str | Path,
+    dataset: Dataset | Episodes | str | Path,
     policy: Any,
     *,
     horizon: int,
@@ -58,9 +60,12 @@ def evaluate_data(
     env: Any = ...,
     bins: Bins | None = ...,
     env_options: dict[str, Any] | None = ...,
+    method: str | None = ...,
+    critics: Any = ...,
+    resets: int | None = ...,
 ) -> EvaluationResult: ...
 def evaluate_data(
-    dataset: Dataset | str | Path,
+    dataset: Dataset | Episodes | str | Path,
     policy: Any,
     *,
     horizon: int,
@@ -70,13 +75,37 @@ def evaluate_data(
     bins: Bins | None = None,
     env_options: dict[str, Any] | None = None,
     indifference: float | None = None,
+    **returns: Any,
 ) -> Any:
     """The value of `policy` by certainty equivalence, whatever behavior collected the episodes.
 
     With `env`, an environment or its name, the policy is given as in `evaluate`. Without it, a
     function is called with the states' labels, and an array is indexed by them. A mapping from
     names to policies compares them, as `compare` does.
+
+    Whole Episodes, as methods "critic" and "mean" keep them, tell the value of the policy that
+    played them; `method`, `critics` and, with `env`, `resets` are as in `evaluate`.
     """
+    whole, known = _whole_episodes(dataset)
+    if whole is not None:
+        if isinstance(policy, Mapping):
+            raise InputError(
+                "whole episodes tell the value of the policy that played them; evaluate each "
+                "policy on its own episodes"
+            )
+        return evaluate_episodes(
+            whole,
+            known,
+            policy,
+            horizon=horizon,
+            discount=discount,
+            confidence=confidence,
+            env=env,
+            env_options=env_options,
+            **returns,
+        )
+    if returns:
+        raise InputError(f"{next(iter(returns))} is for whole episodes; the dataset has states")
     data = dataset_of(dataset, "dataset")
     budget = Budget(max(1, len(data)))
     goal: ValueGoal | ComparisonGoal
@@ -98,6 +127,14 @@ def evaluate_data(
         seed=collection.seed,
         stopped="budget",
     )
+
+
+def _whole_episodes(source: Any) -> tuple[Episodes | None, Conditions | None]:
+    """Whole episodes, with their conditions where they are known; None for a table's data."""
+    known = None
+    if isinstance(source, str | Path):
+        source, known = load_collected(source)
+    return (source, known) if isinstance(source, Episodes) else (None, None)
 
 
 def learn_stored(

@@ -1,6 +1,5 @@
 """Collect whole episodes of the target policy, in any environment, for its value."""
 
-import hashlib
 import secrets
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from revar.evaluation.goals import ValueGoal
 from revar.evaluation.interrupts import catch_interrupts
 from revar.evaluation.result import EvaluationResult
 from revar.evaluation.returns.critics import CriticChoice, choose_critics
+from revar.evaluation.returns.fingerprint import policy_digest
 from revar.evaluation.returns.fitting import Resets, ReturnEstimator
 from revar.evaluation.returns.play import EpisodePlayer, make_player
 from revar.evaluation.returns.records import Setting
@@ -38,8 +38,6 @@ from revar.model.budget import Budget
 from revar.model.episodes import Episodes
 from revar.model.limits import check_limits
 from revar.model.validation import check_discount, check_whole
-
-DIGESTED = 16  # episodes at whose first observations the policy is asked for its fingerprint
 
 
 def collect_returns(
@@ -71,7 +69,7 @@ def collect_returns(
     horizon = horizon_of(opened, settings.horizon)
     discount = built_in_discount(env, options) if settings.discount is None else settings.discount
     discount = check_discount(discount)
-    cost = settings.cost if budget.unit == "cost" else None
+    cost = None if budget.unit == "steps" else settings.cost
     with catch_interrupts() as interrupt:
         local: Any = make_player(
             opened,
@@ -108,7 +106,7 @@ def collect_returns(
             goal,
             estimator,
             conditions,
-            partial(policy_digest, setting),
+            partial(policy_digest, setting.policy, setting.observations),
             path_to_write(settings.save, settings.resume),
             interrupt,
             stored,
@@ -167,7 +165,9 @@ def _check_stored(stored: Episodes, earlier: Conditions, setting: Setting) -> No
         row = setting.features.row(setting.observations.value(stored.observations[0]))
         if not np.array_equal(row, stored.features[0]):
             raise InputError("the file was collected with other features")
-    if earlier.policy is not None and earlier.policy != policy_digest(setting, stored):
+    if earlier.policy is not None and earlier.policy != policy_digest(
+        setting.policy, setting.observations, stored
+    ):
         raise InputError("the file was collected for another policy")
 
 
@@ -206,27 +206,11 @@ def _use_prior(
     same = all(
         getattr(known, name) == getattr(now, name) for name in ("environment", "options", "horizon")
     )
-    own = known.policy is not None and known.policy == policy_digest(setting, found)
+    own = known.policy is not None and known.policy == policy_digest(
+        setting.policy, setting.observations, found
+    )
     alike = (found.features is None) == (setting.features is None)
     return (found, None) if same and own and alike else (None, found)
-
-
-def policy_digest(setting: Setting, episodes: Episodes) -> str | None:
-    """A fingerprint of the policy at some first observations; None if it draws on its own."""
-    rows = episodes.observations[episodes.start[:-1][:DIGESTED]]
-    seen = [setting.observations.value(row) for row in rows]
-
-    def ask() -> str:
-        rngs = [np.random.default_rng(place) for place in range(len(seen))]
-        drawn = setting.policy.draw(seen, rngs)
-        told = [
-            np.round(np.asarray(each, dtype=np.float64), 6) for each in (drawn.rows, drawn.noise)
-        ]
-        told = [each + 0.0 for each in told]  # no negative zeros
-        return hashlib.sha256(b"".join(each.tobytes() for each in told)).hexdigest()
-
-    found = ask()
-    return found if found == ask() else None
 
 
 def _conditions(

@@ -14,8 +14,7 @@ from revar.environments.spaces import inputs_of
 from revar.errors import InputError, MissingExtraError
 from revar.estimators.estimator import Estimate
 from revar.evaluation.checkpoints import student_quantile
-from revar.evaluation.returns.critics import CriticChoice
-from revar.evaluation.returns.families import find_families
+from revar.evaluation.returns.critics import CriticChoice, find_families
 from revar.evaluation.returns.result import ReturnFindings
 from revar.model.arrays import FloatArray
 from revar.model.episodes import Episodes

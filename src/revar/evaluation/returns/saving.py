@@ -1,9 +1,6 @@
-"""Fitted critics in files: records of arrays and numbers as .npz, and never a pickle."""
+"""Fitted critics in files: the arrays that they are made of, as .npz, and never a pickle."""
 
-import importlib
-import json
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -11,23 +8,26 @@ from zipfile import BadZipFile
 import numpy as np
 
 from revar.critics.interface import Critic
+from revar.critics.linear_critic import LinearCritic
 from revar.errors import InputError
 
 FORMAT = "revar.Critics"
 VERSION = 1
-HOME = "revar.critics."  # records of no other package are made from a file
 
 
-def save_critics(critics: Mapping[str, Critic], path: str | Path) -> None:
-    """Write critics by name (.npz)."""
+def save_critics(critics: Mapping[str, Any], path: str | Path) -> None:
+    """Write critics by family (.npz)."""
     target = Path(path)
     if target.suffix != ".npz":
         raise InputError(f"{path}: critics are saved as .npz")
     if not target.parent.is_dir():
         raise InputError(f"{path}: there is no folder {target.parent}")
-    arrays: dict[str, Any] = {}
-    content = {name: _describe(critic, arrays) for name, critic in critics.items()}
-    notes = {"format": FORMAT, "version": str(VERSION), "critics": json.dumps(content)}
+    arrays = {
+        f"{family}/{name}": array
+        for family, critic in critics.items()
+        for name, array in critic.to_arrays().items()
+    }
+    notes = {"format": FORMAT, "version": str(VERSION), "families": "/".join(critics)}
     part = target.with_name(f".{target.name}.part")
     try:
         with part.open("wb") as file:
@@ -38,7 +38,7 @@ def save_critics(critics: Mapping[str, Critic], path: str | Path) -> None:
 
 
 def load_critics(path: str | Path) -> dict[str, Critic]:
-    """The critics of a file, by name."""
+    """The critics of a file, by family."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             content = {name: archive[name] for name in archive.files}
@@ -53,55 +53,22 @@ def load_critics(path: str | Path) -> dict[str, Critic]:
             f"{path} has critics of format {content.get('version')}; this revar reads format "
             f"{VERSION}"
         )
+    found = {}
     try:
-        described = json.loads(str(content["critics"]))
-        return {name: _make(each, content) for name, each in described.items()}
-    except (KeyError, TypeError, ValueError, AttributeError, ImportError) as error:
+        for family in str(content["families"]).split("/"):
+            start = f"{family}/"
+            arrays = {n.removeprefix(start): a for n, a in content.items() if n.startswith(start)}
+            found[family] = _kind(family).from_arrays(arrays)
+    except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path} does not hold valid critics: {error}") from None
+    return found
 
 
-def _describe(value: Any, arrays: dict[str, Any]) -> Any:
-    """A value as JSON; arrays stand beside it by name."""
-    if is_dataclass(value) and not isinstance(value, type):
-        kind = type(value)
-        if not kind.__module__.startswith(HOME):
-            raise InputError(f"a {kind.__name__} cannot be saved; it is none of revar's critics")
-        content = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
-        return {
-            "record": f"{kind.__module__}:{kind.__qualname__}",
-            "fields": {name: _describe(each, arrays) for name, each in content.items()},
-        }
-    if isinstance(value, dict):
-        return {"named": {str(name): _describe(each, arrays) for name, each in value.items()}}
-    if isinstance(value, list | tuple):
-        kind_of = "list" if isinstance(value, list) else "tuple"
-        return {kind_of: [_describe(each, arrays) for each in value]}
-    if value is None or isinstance(value, bool | int | float | str):
-        return {"plain": value}
-    found = np.asarray(value)
-    if found.dtype.kind not in "biuf":
-        raise InputError(f"a {type(value).__name__} cannot be saved with a critic")
-    name = f"array_{len(arrays)}"
-    arrays[name] = found
-    return {"array": name}
+def _kind(family: str) -> Any:
+    if family == "linear":
+        return LinearCritic
+    if family == "network":
+        from revar.critics.network import NetworkCritic  # noqa: PLC0415 - needs no jax, but time
 
-
-def _make(described: Any, arrays: Mapping[str, Any]) -> Any:
-    ((kind, content),) = [(k, v) for k, v in described.items() if k != "fields"]
-    if kind == "plain":
-        return content
-    if kind == "array":
-        return arrays[content]
-    if kind == "named":
-        return {name: _make(each, arrays) for name, each in content.items()}
-    if kind in ("list", "tuple"):
-        made = [_make(each, arrays) for each in content]
-        return made if kind == "list" else tuple(made)
-    module, _, name = content.partition(":")
-    if kind != "record" or not module.startswith(HOME):
-        raise ValueError(f"there is no record {content!r}")
-    record = getattr(importlib.import_module(module), name)
-    if not is_dataclass(record):
-        raise ValueError(f"{content!r} is no record")
-    given = {each: _make(value, arrays) for each, value in described["fields"].items()}
-    return record(**given)  # type: ignore[operator]
+        return NetworkCritic
+    raise InputError(f"there is no critic {family!r}")

@@ -1,0 +1,62 @@
+"""Whether stored episodes are those of a policy, as far as its answers at some of them tell."""
+
+import hashlib
+
+import numpy as np
+
+from revar.environments.descriptions import read_space
+from revar.environments.spaces import Layout, layout_of
+from revar.errors import InputError
+from revar.model.episodes import Episodes
+from revar.model.law import Categorical
+from revar.policies.interface import Draw, SampledPolicy
+from revar.policies.sampled import sampled_policy
+
+ASKED = 16  # episodes, at whose first observations the policy is asked
+SAME = 1e-6  # probabilities that differ by no more are the same
+
+
+def policy_digest(policy: SampledPolicy, observations: Layout, episodes: Episodes) -> str | None:
+    """A fingerprint of the policy at some first observations; None if it draws on its own."""
+
+    def ask() -> str:
+        drawn = _ask(policy, observations, episodes)
+        told = np.concatenate(
+            [np.ravel(np.asarray(each, dtype=np.float64)) for each in (drawn.rows, drawn.noise)]
+        )
+        # Rounded, without negative zeros: other machines may differ in the last bit.
+        return hashlib.sha256((np.round(told, 6) + 0.0).tobytes()).hexdigest()
+
+    found = ask()
+    return found if found == ask() else None
+
+
+def check_policy(policy: object, episodes: Episodes, digest: str | None) -> None:
+    """Refuse episodes that another policy has played, as far as that can be told.
+
+    By the fingerprint that was stored with them, or by the probabilities of their actions.
+    """
+    if episodes.observation_space is None or episodes.action_space is None:
+        return
+    observations = layout_of(read_space(episodes.observation_space))
+    actions = layout_of(read_space(episodes.action_space), "action")
+    target = sampled_policy(policy, observations, actions)
+    if digest is not None:
+        same = policy_digest(target, observations, episodes) in (None, digest)
+    else:
+        drawn = _ask(target, observations, episodes)
+        same = target.law == episodes.law
+        if same and all(isinstance(part, Categorical) for part in episodes.law.parts):
+            noise = episodes.noise[episodes.start[:-1][:ASKED]]
+            same = bool(np.allclose(np.asarray(drawn.noise), noise, rtol=0.0, atol=SAME))
+    if not same:
+        raise InputError(
+            "the episodes were played by another policy; whole episodes tell the value of the "
+            "policy that played them"
+        )
+
+
+def _ask(policy: SampledPolicy, observations: Layout, episodes: Episodes) -> Draw:
+    rows = episodes.observations[episodes.start[:-1][:ASKED]]
+    seen = [observations.value(row) for row in rows]
+    return policy.draw(seen, [np.random.default_rng(place) for place in range(len(seen))])

@@ -1,0 +1,164 @@
+"""Evaluating a policy where observations are not discrete."""
+
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import revar
+from revar.errors import InputError
+from revar.evaluation.settings import CollectionSettings, find_method
+from tests.evaluation.returns import worlds
+from tests.evaluation.returns.worlds import evaluate
+
+
+@pytest.fixture(scope="module")
+def plain() -> revar.EvaluationResult:
+    return evaluate()
+
+
+def same(one: Any, other: Any) -> bool:
+    names = ("start", "observations", "actions", "rewards", "noise", "numbers")
+    return all(
+        np.array_equal(getattr(one.dataset, name), getattr(other.dataset, name)) for name in names
+    )
+
+
+def test_the_method_follows_from_the_spaces(plain: revar.EvaluationResult) -> None:
+    assert plain.method == "critic"
+    assert evaluate(method="mean").method == "mean"
+    for env, settings in (
+        (worlds.make, CollectionSettings(bins=revar.Bins([[0.0]]))),
+        ("gridworld", CollectionSettings()),
+        ("FrozenLake-v1", CollectionSettings()),
+    ):
+        assert find_method(env, settings) == "table"
+    lake = revar.evaluate("FrozenLake-v1", "uniform", episodes=10, seed=0, method="mean")
+    assert lake.method == "mean" and lake.episodes == 10
+    pushed = evaluate(env_options={"pushes": True}, policy=worlds.gaussian())
+    assert pushed.method == "critic" and pushed.dataset.noise.shape[1] == 1
+
+
+def test_the_mean_return_has_the_interval_of_student() -> None:
+    found = evaluate(method="mean", discount=0.9)
+    returns = found.dataset.returns(0.9)
+    assert found.value == pytest.approx(returns.mean(), rel=1e-12)
+    assert found.standard_error == pytest.approx(returns.std(ddof=1) / np.sqrt(24), rel=1e-12)
+    reach = stats.t.ppf(0.975, 23) * found.standard_error
+    assert found.half_width == pytest.approx(reach, rel=1e-9)
+    assert found.gain == 1.0 and "mean return" in found.table()
+
+
+def test_critics_narrow_the_interval_around_the_mean_of_the_same_episodes(
+    plain: revar.EvaluationResult,
+) -> None:
+    mean = evaluate(method="mean")
+    assert same(plain, mean)
+    assert plain.findings.corrected.mean_return == pytest.approx(mean.value)  # type: ignore[union-attr]
+    assert plain.gain == pytest.approx((mean.standard_error / plain.standard_error) ** 2)
+    assert plain.gain > 1.2 and plain.gain_per_step == plain.gain
+    assert abs(plain.value - mean.value) < 4 * mean.standard_error
+    shown = plain.table()
+    for word in ("mean return", "gain", "explained by actions", "by the start state", "fitting"):
+        assert word in shown
+    assert "240" in shown  # resets
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"environments": 3},
+        {"workers": 2, "engine": "inline"},
+        {"workers": 2, "engine": "inline", "batch": 5},
+    ],
+)
+@pytest.mark.parametrize("budget", [{}, {"steps": 100}, {"budget": 30.0, "cost": "fuel"}])
+def test_the_same_episodes_whoever_plays(how: Any, budget: Any) -> None:
+    alone = evaluate(method="mean", **budget)
+    together = evaluate(method="mean", **budget, **how)
+    assert same(alone, together)
+    assert together.value == alone.value and together.spent == alone.spent
+
+
+def test_processes_play_the_same(plain: revar.EvaluationResult) -> None:
+    played = evaluate(workers=2, env="tests.evaluation.returns.worlds:make")
+    assert same(plain, played) and played.value == plain.value
+
+
+def test_budgets() -> None:
+    steps = evaluate(method="mean", steps=100)
+    assert steps.spent == steps.steps >= 100
+    assert steps.dataset.start[-2] < 100  # the last episode was begun while anything was left
+    paid = evaluate(method="mean", budget=30.0, cost=worlds.fuel)
+    costs = np.add.reduceat(paid.dataset.amounts["cost"], paid.dataset.start[:-1])
+    assert paid.spent == pytest.approx(costs.sum()) and costs.sum() >= 30.0 > costs[:-1].sum()
+
+
+def test_it_stops_at_a_half_width_that_allows_for_looks() -> None:
+    found = evaluate(method="mean", episodes=1000, half_width=0.5)
+    assert found.stopped == "half-width" and found.episodes in (100, 200, 400, 800)
+    assert found.half_width <= 0.5
+    z = stats.norm.ppf(stats.t.cdf(found.quantile, found.episodes - 1))
+    assert 2.4 < z < 2.6  # Pocock's, of 5 looks
+    assert [point.episodes for point in found.checkpoints][-1] == found.episodes
+    assert "enough for a half-width of 0.5" in found.table()
+
+
+def test_resets_by_default_and_by_number(plain: revar.EvaluationResult) -> None:
+    assert plain.findings.resets == 240  # type: ignore[union-attr]
+    assert evaluate(resets=7).findings.resets == 7  # type: ignore[union-attr]
+    handed = evaluate(env=worlds.make())
+    assert handed.findings.resets == 0  # type: ignore[union-attr]
+    assert "handed in" in handed.table()
+
+
+def test_expensive_resets_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    from revar.evaluation.returns import fitting
+
+    monkeypatch.setattr(fitting, "CHEAP_SECONDS", 0.0)
+    monkeypatch.setattr(fitting, "CHEAP_SHARE", 0.0)
+    found = evaluate()
+    assert found.findings.resets == 0 and "because one takes" in found.table()  # type: ignore[union-attr]
+
+
+def test_features_are_what_critics_see() -> None:
+    found = evaluate(features=worlds.squares)
+    assert found.dataset.features.shape == (found.steps, 2)
+    assert found.findings.experience.inputs.shape[1] == 2  # type: ignore[union-attr]
+
+
+def test_what_only_a_table_knows(plain: revar.EvaluationResult) -> None:
+    with pytest.raises(AttributeError, match="method 'critic' has no table of states"):
+        _ = plain.statistics
+    assert plain.kept == ()
+
+
+def test_a_figure(plain: revar.EvaluationResult, tmp_path: Path) -> None:
+    plain.plot(tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 1000
+
+
+def test_progress_says_what_is_going_on() -> None:
+    said: list[Any] = []
+    evaluate(progress=lambda done, total, what: said.append((done, total, what)))
+    assert {"collecting", "fitting critics"} == {what for _, _, what in said}
+    numbers: list[Any] = []
+    evaluate(method="mean", progress=lambda done, total: numbers.append((done, total)))
+    assert all(0 <= done <= total == 24 for done, total in numbers) and numbers
+
+
+def test_one_episode_has_no_interval() -> None:
+    found = evaluate(episodes=1)
+    assert not isfinite(found.half_width) and "from 1 episode" in str(found)
+
+
+def test_names_that_nobody_knows() -> None:
+    with pytest.raises(InputError, match="method is 'tree'; it must be one of"):
+        evaluate(method="tree")
+    with pytest.raises(InputError, match="critics has 'forest'; families are"):
+        evaluate(critics=["forest"])
+    with pytest.raises(InputError, match="critics is for method 'critic'"):
+        revar.evaluate("gridworld", None, episodes=3, critics=["linear"])

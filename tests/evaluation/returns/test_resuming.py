@@ -1,0 +1,191 @@
+"""Saved, interrupted and resumed evaluations; earlier episodes."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import revar
+from revar.datasets import load_collected
+from revar.errors import InputError
+from tests.evaluation.returns import worlds
+from tests.evaluation.returns.test_evaluate import same
+from tests.evaluation.returns.worlds import evaluate
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet"])
+def test_resumed_as_if_it_had_not_stopped(suffix: str, tmp_path: Path) -> None:
+    whole = evaluate()
+    path = tmp_path / f"data{suffix}"
+    evaluate(episodes=10, save=path)
+    again = evaluate(resume=path, seed=None)
+    assert same(whole, again) and again.value == whole.value
+    assert again.standard_error == whole.standard_error
+    assert again.findings.resets == 240  # type: ignore[union-attr]
+    stored, conditions = load_collected(path)
+    assert len(stored) == 24
+    assert conditions is not None
+    assert conditions.method == "critic" and conditions.resets == 10
+
+
+def test_other_workers_and_another_method_may_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    evaluate(episodes=10, save=path, method="mean")
+    again = evaluate(resume=path, method="mean", workers=2, engine="inline")
+    assert same(again, evaluate(method="mean"))
+    assert evaluate(resume=path).method == "mean"  # that of the file
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": 4}, "collected with seed = 3; now it is 4"),
+        ({"horizon": 5}, "collected with horizon = 8"),
+        ({"discount": 0.5}, "collected with discount = 1.0"),
+        ({"policy": worlds.other}, "collected for another policy"),
+        ({"env_options": {"pushes": True}, "policy": worlds.gaussian()}, "collected with options"),
+        ({"episodes": 5}, "the file has 10 episodes, more than the 5"),
+        ({"steps": 1000}, "collected with budget unit = episodes"),
+        ({"features": worlds.squares}, "collected without features="),
+        ({"method": "table"}, "not 'table'"),
+    ],
+)
+def test_other_conditions_are_refused(options: Any, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    evaluate(episodes=10, save=path)
+    with pytest.raises(InputError, match=message):
+        evaluate(resume=path, **{"critics": None, **options})
+    assert len(revar.load_dataset(path)) == 10
+
+
+def test_ctrl_c_returns_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import signal
+
+    count = [0]
+
+    def policy(observation: Any) -> Any:
+        count[0] += 1
+        if count[0] == 60:
+            signal.raise_signal(signal.SIGINT)
+        return worlds.steer(observation)
+
+    path = tmp_path / "data.npz"
+    found = evaluate(policy=policy, save=path, method="mean")
+    assert found.stopped == "interrupted" and not found.complete
+    assert 0 < found.episodes < 24
+    again = evaluate(resume=path, method="mean")
+    assert same(again, evaluate(method="mean")) and again.complete
+
+
+def test_own_earlier_episodes_enter_the_estimate(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    first = evaluate(save=path, seed=8)
+    both = evaluate(prior=path)
+    assert both.prior_episodes == 24 and both.episodes == 24
+    assert both.findings.corrected.returns.size == 48  # type: ignore[union-attr]
+    assert both.standard_error < 0.9 * first.standard_error
+    assert "the estimate and critics" in both.table()
+
+
+def test_other_earlier_episodes_train_critics_alone(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    evaluate(save=path, seed=8, policy=worlds.other)
+    for prior in (path, revar.load_dataset(path)):
+        found = evaluate(prior=prior)
+        assert found.findings.corrected.returns.size == 24  # type: ignore[union-attr]
+        assert "training critics alone" in found.table()
+        assert len(found.findings.given) == 1  # type: ignore[union-attr]
+    with pytest.raises(InputError, match="prior was collected with seed 8"):
+        evaluate(prior=path, seed=8)
+
+
+def test_critics_are_saved_and_given_to_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "critic.npz"
+    first = evaluate(seed=8, episodes=40)
+    first.save_critic(path)
+    inputs, elapsed = np.array([[0.0], [2.0]]), np.zeros(2)
+    values = first.critic.critics["linear"].values(inputs, elapsed)
+    assert values[0] > values[1]  # far from 0 is worse
+    found = evaluate(critics=["linear", path])
+    assert "linear, 1 given" in found.table()
+    assert found.value == evaluate(critics=["linear", first.critic]).value
+    np.savez(tmp_path / "other.npz", x=1)
+    with pytest.raises(InputError, match="no critics saved by revar"):
+        evaluate(critics=[tmp_path / "other.npz"])
+
+
+class _Tensor:
+    """What a tensor of PyTorch has on its way to an array."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def detach(self) -> Any:
+        return self
+
+    def cpu(self) -> Any:
+        return self
+
+    def numpy(self) -> Any:
+        return self.values
+
+
+class _Trained:
+    """A stand-in for a model of Stable-Baselines3."""
+
+    def __init__(self) -> None:
+        self.policy = self
+
+    def obs_to_tensor(self, seen: Any) -> Any:
+        return _Tensor(seen), True
+
+    def predict_values(self, tensor: _Tensor) -> Any:
+        return _Tensor(-4.0 * tensor.values**2)
+
+
+def test_the_value_function_of_a_trained_model() -> None:
+    found = evaluate(critics=["linear", _Trained()])
+    assert len(found.findings.given) == 1  # type: ignore[union-attr]
+    with pytest.raises(InputError, match="needs observations as they are"):
+        evaluate(critics=[_Trained()], features=worlds.squares)
+
+
+def test_stored_episodes_by_themselves(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    found = evaluate(save=path, resets=0)
+    again = revar.evaluate_data(path, worlds.steer, horizon=8, critics=["linear"])
+    assert again.value == found.value and again.half_width == found.half_width
+    mean = revar.evaluate_data(found.dataset, None, horizon=8, method="mean")
+    assert mean.value == pytest.approx(found.dataset.returns(1.0).mean())
+    reset = revar.evaluate_data(
+        path, worlds.steer, horizon=8, critics=["linear"], env=worlds.make, resets=100
+    )
+    assert reset.findings.resets == 100  # type: ignore[union-attr]
+    for data in (path, found.dataset):
+        with pytest.raises(InputError, match="played by another policy"):
+            revar.evaluate_data(data, worlds.other, horizon=8)
+    with pytest.raises(InputError, match="an episode has 8 steps; the horizon is 5"):
+        revar.evaluate_data(path, worlds.steer, horizon=5)
+    with pytest.raises(InputError, match="each policy on its own episodes"):
+        revar.evaluate_data(path, {"a": worlds.steer, "b": worlds.other}, horizon=8)
+
+
+def test_advice() -> None:
+    advice = revar.advise(
+        worlds.make, worlds.steer, half_width=0.2, pilot=100, seed=1, critics=["linear"]
+    )
+    found = evaluate(episodes=100, seed=1)
+    variance = found.dataset.returns(1.0).var(ddof=1)
+    assert advice.mean_return.amount == pytest.approx((1.96 / 0.2) ** 2 * variance, abs=2)
+    assert advice.critic.amount == pytest.approx(advice.mean_return.amount / advice.gain, abs=2)
+    assert advice.gain > 1.2 and "critics need" in str(advice)
+    steps = revar.advise(
+        found.dataset, worlds.steer, half_width=0.2, horizon=8, method="mean", cost="steps"
+    )
+    assert steps.mean_return.unit == "steps" and steps.critic is None
+    assert steps.mean_return.amount > 4 * advice.mean_return.amount
+    cost = revar.advise(
+        worlds.make, worlds.steer, half_width=0.2, pilot=20, seed=1, method="mean", cost="fuel"
+    )
+    assert cost.mean_return.unit == "cost"
