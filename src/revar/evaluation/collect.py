@@ -17,7 +17,7 @@ from revar.environments.opening import (
 )
 from revar.errors import InputError
 from revar.evaluation.amounts import StepAmounts, describe
-from revar.evaluation.goals import Goal, ValueGoal
+from revar.evaluation.goals import ComparisonGoal, Goal, ValueGoal
 from revar.evaluation.interrupts import catch_interrupts
 from revar.evaluation.limits import check_beforehand, describe_limits, encode_limits
 from revar.evaluation.players import Player, VectorPlayer
@@ -53,10 +53,8 @@ def collect(
         method = choose_method(env, opened, settings)
         if method == "table":
             return _collect_table(env, opened, policies, goal, settings)
-        if not isinstance(goal, ValueGoal):
-            raise InputError(f"policies are compared with method 'table', not {method!r}")
-        (policy,) = policies.values()
-        return collect_returns(env, opened, policy, goal, settings, method)
+        assert isinstance(goal, ValueGoal | ComparisonGoal)
+        return collect_returns(env, opened, policies, goal, settings, method)
     finally:
         if opened is not env:
             opened.close()

@@ -6,13 +6,12 @@ from math import inf, isfinite
 from statistics import mean
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from revar.errors import InputError
-from revar.estimators.alternatives import Alternatives, each_alone, on_policy_variances
 from revar.estimators.estimator import Estimate, JointEstimate
 from revar.estimators.ranking import Ranking, Verdict
+from revar.evaluation.findings import TableFindings
 from revar.evaluation.result import CollectedResult
+from revar.evaluation.returns.result import PairedFindings
 from revar.theory.costs import best_split_variance
 
 
@@ -28,6 +27,7 @@ class JointCheckpoint(NamedTuple):
 class ComparisonResult(CollectedResult):
     """What `compare` returns."""
 
+    findings: TableFindings | PairedFindings
     ranking: Ranking
     question: str
     indifference: float | None = None
@@ -88,32 +88,30 @@ class ComparisonResult(CollectedResult):
     def on_policy_episodes(self) -> dict[str, float]:
         """Episodes of an A/B test that tells the best from each other policy equally well.
 
-        Episodes of the two policies, split in the best way, each estimated from its own.
+        Episodes of the two policies, split in the best way, each estimated from its own: by
+        certainty equivalence, or by the mean return where there is no table.
         """
-        return self._needed(on_policy_variances(self.task, self.statistics))
+        return self._needed("episodes")
 
-    @property
+    @cached_property
     def on_policy_steps(self) -> dict[str, float]:
         """The same in steps, of which the split is the best."""
-        return self._needed([each.on_policy_steps(1.0) for each in self._each_alone])
+        return self._needed("steps")
 
     @property
     def on_policy_spending(self) -> dict[str, float]:
         """The same in the unit of the budget."""
         if self.budget.by_episode:
             return self.on_policy_episodes
-        return self._needed([each.on_policy_need(1.0) for each in self._each_alone])
+        return self._needed(self.budget.unit)
 
-    @cached_property
-    def _each_alone(self) -> list[Alternatives]:
-        return each_alone(self.task, self.statistics)
-
-    def _needed(self, variances: Any) -> dict[str, float]:
-        """What the split takes, where `variances` [J] come from a unit of each policy alone."""
+    def _needed(self, unit: str) -> dict[str, float]:
+        """What the split takes in a unit."""
+        variances = self.findings.variances_alone(unit)
         needed = {}
         for name, difference in self.differences.items():
             ends = [self.ranking.leader, self._number(name)]
-            variance = best_split_variance(np.asarray(variances)[ends])
+            variance = best_split_variance(variances[ends])
             error = difference.standard_error
             needed[name] = variance / error**2 if 0.0 < error < inf else inf
         return needed
@@ -124,8 +122,9 @@ class ComparisonResult(CollectedResult):
 
     def table(self) -> str:
         """The policies, the best first, and below them how they were judged."""
-        needs = {f"on-policy {self.budget.unit}": self.on_policy_spending}
-        needs["on-policy steps"] = self.on_policy_steps
+        instead = self.findings.instead
+        needs = {f"{instead} {self.budget.unit}": self.on_policy_spending}
+        needs[f"{instead} steps"] = self.on_policy_steps
         columns = {
             title: {
                 name: f"{amount:,.6g}" if "cost" in title else f"{amount:,.0f}"

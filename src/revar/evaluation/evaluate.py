@@ -140,6 +140,10 @@ class Collecting(TypedDict, total=False):
     prior: Dataset | str | Path | None
     save: str | Path | None
     resume: str | Path | None
+    method: str | None
+    features: Callable[[Any], Any] | None
+    resets: int | None
+    critics: Any
 
 
 def compare(
@@ -168,13 +172,14 @@ def compare(
     confidence: of the intervals; by default 0.95, or that of `decide`.
 
     Everything else is as in `evaluate`: the budget, limits, strategy, horizon, discount, seed,
-    progress, bins, environments, env_options, workers, engine, batch, address, prior, save, resume.
-    So are Ctrl-C and errors.
+    progress, bins, environments, env_options, workers, engine, batch, address, prior, save, resume,
+    method, features, resets, critics. So are Ctrl-C and errors. With methods "critic" and "mean"
+    the policies play in turn, from the same resets, and are compared pair by pair.
     """
     for name in collecting.keys() - Collecting.__annotations__.keys():
         raise TypeError(f"compare() got an unexpected keyword argument {name!r}")
     chosen = check_policies(policies)
     given = check_budget(episodes, steps, budget, cost)
     goal = ComparisonGoal.of(tuple(chosen), question, confidence, decide, indifference, given)
-    result = collect(env, chosen, goal, CollectionSettings(cost=cost, method="table", **collecting))
+    result = collect(env, chosen, goal, CollectionSettings(cost=cost, **collecting))
     return cast(ComparisonResult, result)

@@ -5,8 +5,16 @@ from functools import cached_property
 from math import isfinite, nan
 from typing import ClassVar
 
-from revar.estimators.alternatives import Alternatives, find_alternatives
+import numpy as np
+
+from revar.estimators.alternatives import (
+    Alternatives,
+    each_alone,
+    find_alternatives,
+    on_policy_variances,
+)
 from revar.evaluation.kept import KeptLimit, impossible_limit, judge_limits
+from revar.model.arrays import FloatArray
 from revar.model.budget import Budget
 from revar.model.limits import Limits
 from revar.model.statistics import VisitStatistics
@@ -49,6 +57,20 @@ class TableFindings:
         if error == 0.0 or not isfinite(error):
             return nan
         return self.alternatives.on_policy_steps(error) / self.alternatives.steps
+
+    @property
+    def instead(self) -> str:
+        """What an A/B test of policies takes."""
+        return "on-policy"
+
+    def variances_alone(self, unit: str) -> FloatArray:
+        """The variance of each policy's value, times what is spent on this policy alone, [J]."""
+        if unit == "episodes":
+            return on_policy_variances(self.task, self.statistics)
+        alone = each_alone(self.task, self.statistics)
+        if unit == "steps":
+            return np.array([each.on_policy_steps(1.0) for each in alone])
+        return np.array([each.on_policy_need(1.0) for each in alone])
 
     def rows_of_limits(self, kept: tuple[KeptLimit, ...]) -> list[tuple[str, str]]:
         """The limits as lines of a table."""

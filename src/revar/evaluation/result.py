@@ -31,11 +31,11 @@ class Checkpoint:
 class CollectedResult:
     """What a result rests on, whatever was asked.
 
-    `findings` are what only one method knows: TableFindings or ReturnFindings.
+    `findings` are what only one method knows.
     """
 
     dataset: Any  # the episodes collected now: a Dataset, or Episodes where there is no table
-    findings: TableFindings | ReturnFindings
+    findings: Any  # TableFindings, ReturnFindings, or of several policies PairedFindings
     strategy: str
     seed: int
     stopped: str  # "budget", "half-width", "decided", "interrupted" or "error"
@@ -46,7 +46,7 @@ class CollectedResult:
     @property
     def method(self) -> str:
         """How the value was estimated: "table", "critic" or "mean"."""
-        return self.findings.method
+        return str(self.findings.method)
 
     @property
     def episodes(self) -> int:
@@ -145,6 +145,7 @@ class CollectedResult:
 class EvaluationResult(CollectedResult):
     """What `evaluate` returns."""
 
+    findings: TableFindings | ReturnFindings
     estimate: Estimate
     quantile: float  # the interval is value +- quantile * standard_error
     checkpoints: tuple[Checkpoint, ...]  # the last one is `estimate`
@@ -200,11 +201,16 @@ class EvaluationResult(CollectedResult):
         return self.findings.gain_per_step(self.standard_error)
 
     @property
+    def return_findings(self) -> ReturnFindings:
+        """What only methods "critic" and "mean" know."""
+        if isinstance(self.findings, TableFindings):
+            raise AttributeError("method 'table' has no returns of whole episodes, and no critic")
+        return self.findings
+
+    @property
     def critic(self) -> FittedCritics:
         """Critics of all episodes, for the next evaluation: `critics=[result.critic]`."""
-        if isinstance(self.findings, TableFindings):
-            raise AttributeError("method 'table' has no critic")
-        return self.findings.critic
+        return self.return_findings.critic
 
     def save_critic(self, path: str | Path) -> None:
         """Write the critic (.npz), for the next evaluation: `critics=[path]`."""

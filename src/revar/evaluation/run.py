@@ -35,7 +35,16 @@ FREE_EPISODES = 1000
 
 
 # What must be the same in a run that goes on from a file.
-SAME_RETURNS = ("environment", "horizon", "discount", "seed", "options", "budget_unit", "cost")
+SAME_RETURNS = (
+    "environment",
+    "horizon",
+    "discount",
+    "seed",
+    "options",
+    "names",
+    "budget_unit",
+    "cost",
+)
 SAME_TABLE = (
     "environment",
     "strategy",

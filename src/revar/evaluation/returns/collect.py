@@ -1,7 +1,9 @@
-"""Collect whole episodes of the target policy, in any environment, for its value."""
+"""Collect whole episodes of target policies, in any environment, for their values."""
 
 import secrets
+from collections.abc import Callable
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,14 @@ from revar.environments.opening import (
 )
 from revar.errors import InputError
 from revar.evaluation.amounts import describe
-from revar.evaluation.goals import ValueGoal
+from revar.evaluation.goals import ComparisonGoal, ValueGoal
 from revar.evaluation.interrupts import catch_interrupts
-from revar.evaluation.result import EvaluationResult
+from revar.evaluation.result import CollectedResult
 from revar.evaluation.returns.critics import CriticChoice, choose_critics
 from revar.evaluation.returns.fingerprint import policy_digest
 from revar.evaluation.returns.fitting import Resets, ReturnEstimator
-from revar.evaluation.returns.play import EpisodePlayer, make_player
+from revar.evaluation.returns.paired import PairedEpisodes, PairedEstimator, make_players
+from revar.evaluation.returns.play import EpisodePlayer
 from revar.evaluation.returns.records import Setting
 from revar.evaluation.returns.run import ReturnEvaluation
 from revar.evaluation.returns.workers import EpisodesSetup, PoolEpisodes
@@ -33,22 +36,25 @@ from revar.evaluation.settings import (
     show_progress,
     with_words,
 )
+from revar.evaluation.target_policies import name_policy
 from revar.evaluation.workers.pool import choose_pool
-from revar.model.budget import Budget
 from revar.model.episodes import Episodes
 from revar.model.limits import check_limits
 from revar.model.validation import check_discount, check_whole
+
+# A fingerprint of the policies over some of the episodes; None where they draw on their own.
+Digest = Callable[[Episodes], str | None]
 
 
 def collect_returns(
     env: Any,
     opened: Any,
-    policy: Any,
-    goal: ValueGoal,
+    policies: dict[str, Any],
+    goal: ValueGoal | ComparisonGoal,
     settings: CollectionSettings,
     method: str,
-) -> EvaluationResult:
-    """Play the policy itself until its interval is narrow or the budget is spent."""
+) -> CollectedResult:
+    """Play the policies themselves until the goal is reached or the budget is spent."""
     _refuse_what_is_for_tables(settings, method)
     stored, earlier = _load_stored(settings.resume)
     seed = settings.seed
@@ -64,16 +70,18 @@ def collect_returns(
         settings.address,
         settings.environments,
     )
-    if policy is None:
-        policy = built_in_policy(env, options)
+    for name, policy in policies.items():
+        if policy is None:
+            with name_policy(name):
+                policies = {**policies, name: built_in_policy(env, options)}
     horizon = horizon_of(opened, settings.horizon)
     discount = built_in_discount(env, options) if settings.discount is None else settings.discount
     discount = check_discount(discount)
     cost = None if budget.unit == "steps" else settings.cost
     with catch_interrupts() as interrupt:
-        local: Any = make_player(
+        local = make_players(
             opened,
-            policy,
+            policies,
             horizon=horizon,
             seed=seed,
             features=settings.features,
@@ -81,32 +89,39 @@ def collect_returns(
             interrupt=interrupt,
         )
         setting: Setting = local.setting
-        conditions = _conditions(env, opened, setting, method, discount, seed, budget, settings)
+        digest = partial(_digest, local)
+        conditions = _conditions(env, opened, setting, method, discount, seed, goal, settings)
         if stored is not None and earlier is not None:
             check_same(earlier, conditions, SAME_RETURNS)
             refuse_overspent(stored, earlier, budget)
-            _check_stored(stored, earlier, setting)
+            _check_stored(stored, earlier, setting, digest)
         resets = _resets(env, local, settings.resets, earlier)
-        joined, practice = _use_prior(settings.prior, setting, conditions)
+        joined, practice = _use_prior(settings.prior, setting, conditions, digest)
         choice = CriticChoice()
         if method == "critic":
             choice = choose_critics(
                 settings.critics, setting.observations, settings.features is not None
             )
-        estimator = ReturnEstimator(
-            method, horizon, discount, seed, goal.confidence, goal.quantile, choice, resets,
-            joined, practice,
-        )  # fmt: skip
-        player: EpisodePlayer | PoolEpisodes = local
+        estimator: ReturnEstimator | PairedEstimator
+        if isinstance(goal, ValueGoal):
+            estimator = ReturnEstimator(
+                method, horizon, discount, seed, goal.confidence, goal.quantile, choice, resets,
+                joined, practice,
+            )  # fmt: skip
+        else:
+            alone = (method, horizon, discount, seed, goal.confidence, inf, choice, resets)
+            each = [ReturnEstimator(*alone) for _ in policies]
+            estimator = PairedEstimator(goal.names, local.laws, each)
+        player: EpisodePlayer | PairedEpisodes | PoolEpisodes = local
         if pool is not None:
-            setup = EpisodesSetup(env, options, policy, horizon, seed, settings.features, cost)
+            setup = EpisodesSetup(env, options, policies, horizon, seed, settings.features, cost)
             player = PoolEpisodes(local, pool, partial(pool.start, setup, interrupt), interrupt)
         evaluation = ReturnEvaluation(
             player,
             goal,
             estimator,
             conditions,
-            partial(policy_digest, setting.policy, setting.observations),
+            digest,
             path_to_write(settings.save, settings.resume),
             interrupt,
             stored,
@@ -149,7 +164,15 @@ def _load_stored(resume: Any) -> tuple[Episodes | None, Conditions | None]:
     return stored, earlier
 
 
-def _check_stored(stored: Episodes, earlier: Conditions, setting: Setting) -> None:
+def _digest(player: Any, episodes: Episodes) -> str | None:
+    """A fingerprint of the policy, or of all of them."""
+    settings = player.settings if isinstance(player, PairedEpisodes) else [player.setting]
+    found = [policy_digest(each.policy, each.observations, episodes) for each in settings]
+    known = [each for each in found if each is not None]
+    return "+".join(known) if len(known) == len(found) else None
+
+
+def _check_stored(stored: Episodes, earlier: Conditions, setting: Setting, digest: Digest) -> None:
     """Refuse stored episodes of other spaces, features or another policy."""
     for name, now in (
         ("observation space", setting.observation_space),
@@ -165,9 +188,7 @@ def _check_stored(stored: Episodes, earlier: Conditions, setting: Setting) -> No
         row = setting.features.row(setting.observations.value(stored.observations[0]))
         if not np.array_equal(row, stored.features[0]):
             raise InputError("the file was collected with other features")
-    if earlier.policy is not None and earlier.policy != policy_digest(
-        setting.policy, setting.observations, stored
-    ):
+    if earlier.policy is not None and earlier.policy != digest(stored):
         raise InputError("the file was collected for another policy")
 
 
@@ -180,11 +201,16 @@ def _resets(env: Any, player: Any, asked: int | None, earlier: Conditions | None
 
 
 def _use_prior(
-    prior: Any, setting: Setting, now: Conditions
+    prior: Any, setting: Setting, now: Conditions, digest: Digest
 ) -> tuple[Episodes | None, Episodes | None]:
     """Earlier episodes: those that enter the estimate, and those that only train critics."""
     if prior is None:
         return None, None
+    if now.names is not None:
+        raise InputError(
+            f"policies are compared by their own episodes with method {now.method!r}; earlier ones "
+            f"are for `evaluate`"
+        )
     found, known = load_collected(prior) if isinstance(prior, str | Path) else (prior, None)
     if not isinstance(found, Episodes):
         raise InputError(
@@ -206,9 +232,7 @@ def _use_prior(
     same = all(
         getattr(known, name) == getattr(now, name) for name in ("environment", "options", "horizon")
     )
-    own = known.policy is not None and known.policy == policy_digest(
-        setting.policy, setting.observations, found
-    )
+    own = known.policy is not None and known.policy == digest(found)
     alike = (found.features is None) == (setting.features is None)
     return (found, None) if same and own and alike else (None, found)
 
@@ -220,10 +244,11 @@ def _conditions(
     method: str,
     discount: float,
     seed: int,
-    budget: Budget,
+    goal: ValueGoal | ComparisonGoal,
     settings: CollectionSettings,
 ) -> Conditions:
     """What a run that goes on from the file must be like."""
+    several, budget = len(goal.names) > 1, goal.budget
     return Conditions(
         environment=env if isinstance(env, str) else _name(opened),
         strategy="on-policy",
@@ -236,6 +261,8 @@ def _conditions(
         cost=describe(settings.cost) if budget.unit == "cost" else None,
         options=repr(sorted((settings.env_options or {}).items())),
         method=method,
+        names=goal.names if several else None,
+        question=goal.question if several else None,
     )
 
 

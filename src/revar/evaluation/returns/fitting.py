@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,10 @@ from revar.environments.opening import first_line
 from revar.environments.spaces import inputs_of
 from revar.errors import InputError, MissingExtraError
 from revar.estimators.estimator import Estimate
+from revar.estimators.ranking import shows_nothing
 from revar.evaluation.checkpoints import student_quantile
+from revar.evaluation.goals import ValueGoal
+from revar.evaluation.result import Checkpoint, EvaluationResult
 from revar.evaluation.returns.critics import CriticChoice, find_families
 from revar.evaluation.returns.result import ReturnFindings
 from revar.model.arrays import FloatArray
@@ -153,6 +157,33 @@ class ReturnEstimator:
         error = corrected.standard_error if count > 1 else inf
         quantile = student_quantile(self.z, count)
         return Estimate(corrected.value, error, count, 0.0, self.confidence, quantile)
+
+    @property
+    def prior_episodes(self) -> int:
+        """How many earlier ones there are."""
+        earlier = self.prior or self.practice
+        return 0 if earlier is None else len(earlier)
+
+    def is_enough(self, goal: ValueGoal, estimate: Estimate) -> bool:
+        """Whether the interval is narrow."""
+        if goal.half_width is None or shows_nothing(estimate):
+            return False
+        return estimate.interval[1] - estimate.value <= goal.half_width
+
+    def result(
+        self, goal: ValueGoal, points: list[Checkpoint], **collected: Any
+    ) -> EvaluationResult:
+        """What the last of the estimates gives."""
+        estimate = points[-1].estimate
+        assert estimate.quantile is not None
+        return EvaluationResult(
+            estimate=estimate,
+            quantile=estimate.quantile,
+            checkpoints=tuple(points),
+            half_width_wanted=goal.half_width,
+            budget=goal.budget,
+            **collected,
+        )
 
     def _practise(self, families: Sequence[CriticFamily], width: int) -> list[ValueFunction]:
         """Critics learned from earlier episodes: they have seen none of these."""

@@ -11,7 +11,7 @@ from revar.evaluation.comparison import ComparisonResult
 from revar.evaluation.goals import ComparisonGoal
 from revar.evaluation.interrupts import EpisodeError, Interrupt, Stopped
 from revar.evaluation.returns.fitting import ReturnEstimator
-from revar.evaluation.returns.play import EpisodePlayer, make_player
+from revar.evaluation.returns.play import make_player
 from revar.evaluation.returns.result import PairedFindings, ReturnFindings
 from revar.evaluation.target_policies import name_policy
 from revar.model.arrays import FloatArray
@@ -230,18 +230,16 @@ class PairedEstimator:
 
 def _covariance(findings: list[ReturnFindings]) -> FloatArray:
     """Of the values: by episodes that started alike, and by resets that all of them share."""
-    count = len(findings)
-    found = np.zeros((count, count))
-    for i, one in enumerate(findings):
-        for j, other in enumerate(findings):
-            ours, theirs = one.corrected.corrected, other.corrected.corrected
-            pairs = min(ours.size, theirs.size)
-            if pairs < 2:
-                return np.full((count, count), np.inf)
-            common = np.cov(ours[:pairs], theirs[:pairs])[0, 1] if i != j else ours.var(ddof=1)
-            found[i, j] = common * pairs / (ours.size * theirs.size)
-            starts = one.corrected.at_resets, other.corrected.at_resets
-            shared = min(each.size for each in starts)
-            if shared > 1:
-                found[i, j] += np.cov(*(each[:shared] for each in starts))[0, 1] / shared
-    return found
+    corrected = [each.corrected for each in findings]
+    counts = np.array([each.corrected.size for each in corrected])  # they differ by one at most
+    pairs = int(counts.min())
+    if pairs < 2:
+        return np.full((len(findings), len(findings)), np.inf)
+    played = np.atleast_2d(np.cov(np.stack([each.corrected[:pairs] for each in corrected])))
+    found = played * pairs / np.outer(counts, counts)
+    for place, each in enumerate(corrected):
+        found[place, place] = each.corrected.var(ddof=1) / counts[place]
+    resets = min(each.at_resets.size for each in corrected)
+    if resets > 1:
+        found += np.cov(np.stack([each.at_resets[:resets] for each in corrected])) / resets
+    return np.asarray(found)

@@ -6,10 +6,13 @@ from functools import cached_property
 from math import isfinite, nan
 from pathlib import Path
 
+import numpy as np
+
 from revar.critics.estimate import CorrectedReturns, estimate_returns
 from revar.critics.interface import Critic, CriticFamily, Experience, ValueFunction
 from revar.errors import InputError
 from revar.evaluation.returns.saving import save_critics
+from revar.model.arrays import FloatArray
 
 CLOSE = 1.05  # a gain below is called none
 OF_STEPS = ("inputs", "elapsed", "rewards", "scores", "actions", "noise")
@@ -126,3 +129,27 @@ class ReturnFindings:
             f"{actions:.0%} explained by actions, {start:.0%} by the start state, {rest:.0%} by "
             f"nothing that a critic saw"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class PairedFindings:
+    """The returns of several policies that started alike."""
+
+    each: dict[str, ReturnFindings]
+    steps: FloatArray  # [J] of an episode, the mean
+    costs: FloatArray  # [J] of an episode, the mean; 1 where the budget is in no cost
+
+    @property
+    def method(self) -> str:
+        """How values were estimated."""
+        return next(iter(self.each.values())).method
+
+    @property
+    def instead(self) -> str:
+        """What an A/B test without critics and pairs takes."""
+        return "mean return"
+
+    def variances_alone(self, unit: str) -> FloatArray:
+        """The variance of each mean return, times what is spent on this policy alone, [J]."""
+        variances = np.array([f.corrected.returns.var(ddof=1) for f in self.each.values()])
+        return variances * {"episodes": 1.0, "steps": self.steps, "cost": self.costs}[unit]

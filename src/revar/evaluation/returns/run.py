@@ -13,16 +13,13 @@ import numpy as np
 from revar.collection.spending import count_affordable
 from revar.datasets.files import Conditions, save_dataset
 from revar.errors import InputError
-from revar.estimators.estimator import Estimate
-from revar.estimators.ranking import shows_nothing
 from revar.evaluation.amounts import spent_on
 from revar.evaluation.checkpoints import FIRST_CHECKPOINT
-from revar.evaluation.goals import ValueGoal
 from revar.evaluation.interrupts import EpisodeError, Interrupt, Stopped
-from revar.evaluation.result import Checkpoint, EvaluationResult
+from revar.evaluation.result import Checkpoint, CollectedResult
 from revar.evaluation.returns.fitting import ReturnEstimator
+from revar.evaluation.returns.paired import PairedEpisodes, PairedEstimator
 from revar.evaluation.returns.play import EpisodePlayer
-from revar.evaluation.returns.result import ReturnFindings
 from revar.evaluation.returns.workers import PoolEpisodes
 from revar.evaluation.run import EvaluationError, FreeEpisodes
 from revar.model.amounts import COST, EpisodeTotals
@@ -44,9 +41,9 @@ class ReturnEvaluation:
     them, nor from how long that takes. Stored episodes take the place of those that they are.
     """
 
-    player: EpisodePlayer | PoolEpisodes
-    goal: ValueGoal
-    estimator: ReturnEstimator
+    player: EpisodePlayer | PairedEpisodes | PoolEpisodes
+    goal: Any  # a ValueGoal, or with several policies a ComparisonGoal
+    estimator: ReturnEstimator | PairedEstimator
     conditions: Conditions
     digest: Callable[[Episodes], str | None]  # of the policy, over some of the episodes
     path: Path | None
@@ -55,8 +52,8 @@ class ReturnEvaluation:
     finished: int = 0  # episodes
     spent: float = 0.0
     playing: float = 0.0  # seconds
-    checkpoints: list[Checkpoint] = field(default_factory=list)
-    findings: ReturnFindings | None = None  # of the last checkpoint
+    checkpoints: list[Any] = field(default_factory=list)
+    findings: Any = None  # of the last checkpoint
     free: FreeEpisodes = field(default_factory=FreeEpisodes)
     _parts: list[Episodes] = field(default_factory=list)
     _totals: EpisodeTotals = field(default_factory=lambda: EpisodeTotals((COST,)))
@@ -72,7 +69,7 @@ class ReturnEvaluation:
             self._parts = [Episodes.join(self._parts)]
         return self._parts[0] if self._parts else None
 
-    def run(self, report: Report | None) -> EvaluationResult:
+    def run(self, report: Report | None) -> CollectedResult:
         """Play until the interval is narrow, the budget is spent, or something happens."""
         stopped = "budget"
         trouble: InputError | None = None
@@ -143,32 +140,31 @@ class ReturnEvaluation:
         self._times = [time for time in self._times if time > self.spent]
         self._save()
         early = not self.goal.budget.by_episode and self.finished < FIRST_CHECKPOINT
-        if self.goal.half_width is None or (early and self._times):
+        if not self.goal.looks or (early and self._times):
             return False
-        estimate = self._look(report)
-        return not shows_nothing(estimate) and (
-            estimate.interval[1] - estimate.value <= self.goal.half_width
-        )
+        estimate: Any = self._look(report)
+        return self.estimator.is_enough(self.goal, estimate)
 
     def _tell(self, report: Report | None, what: str) -> None:
         if report is not None:
             spent = self.spent if self.goal.budget.unit == "cost" else int(self.spent)
             report(spent, self.goal.budget.amount, what)
 
-    def _look(self, report: Report | None) -> Estimate:
+    def _look(self, report: Report | None) -> Any:
         """The estimate from all episodes; critics learn anew."""
         assert self.episodes is not None
         if self.checkpoints and self.checkpoints[-1].episodes == self.finished:
             return self.checkpoints[-1].estimate
         if self.estimator.method == "critic":
             self._tell(report, "fitting critics")
+        estimate: Any
         estimate, self.findings = self.estimator.find(self.episodes, self.playing)
         self.checkpoints.append(Checkpoint(self.finished, estimate, self.spent))
         return estimate
 
     def _conclude(
         self, stopped: str, trouble: InputError | None, report: Report | None
-    ) -> EvaluationResult:
+    ) -> CollectedResult:
         """Save what there is, and say what it gives."""
         self._save()
         result = None
@@ -207,22 +203,16 @@ class ReturnEvaluation:
             resets=self.estimator.resets.each,
         )
 
-    def _result(self, stopped: str, report: Report | None) -> EvaluationResult:
-        estimate = self._look(report)
-        assert self.findings is not None and estimate.quantile is not None
-        estimator = self.estimator
-        earlier = estimator.prior or estimator.practice
-        return EvaluationResult(
+    def _result(self, stopped: str, report: Report | None) -> CollectedResult:
+        self._look(report)
+        return self.estimator.result(
+            self.goal,
+            self.checkpoints,
             dataset=self.episodes,
             findings=self.findings,
             strategy="on-policy",
-            seed=estimator.seed,
+            seed=self.estimator.seed,
             stopped=stopped,
-            budget=self.goal.budget,
-            prior_episodes=0 if earlier is None else len(earlier),
+            prior_episodes=self.estimator.prior_episodes,
             conditions=self._conditions(),
-            estimate=estimate,
-            quantile=estimate.quantile,
-            checkpoints=tuple(self.checkpoints),
-            half_width_wanted=self.goal.half_width,
         )

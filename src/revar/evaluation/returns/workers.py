@@ -6,7 +6,8 @@ from typing import Any
 
 from revar.environments.opening import open_environment
 from revar.evaluation.interrupts import EpisodeError, Interrupt, Stopped
-from revar.evaluation.returns.play import EpisodePlayer, make_player
+from revar.evaluation.returns.paired import make_players
+from revar.evaluation.returns.play import EpisodePlayer
 from revar.evaluation.workers.pool import PoolSettings, WorkerPool
 from revar.evaluation.workers.queue import BatchQueue
 from revar.model.arrays import FloatArray
@@ -45,7 +46,7 @@ class EpisodesSetup:
 
     env: Any  # anything that `open_environment` opens
     env_options: dict[str, Any] | None
-    policy: Any
+    policies: dict[str, Any]  # by name; a single one needs none
     horizon: int
     seed: int
     features: Any = None
@@ -57,7 +58,7 @@ class EpisodesSetup:
 
     def parts(self) -> dict[str, Any]:
         """What is sent, by the names under which users gave it."""
-        names = ("env", "env_options", "policy", "features", "cost")
+        names = ("env", "env_options", "policies", "features", "cost")
         return {name: getattr(self, name) for name in names}
 
 
@@ -68,9 +69,9 @@ class EpisodesWorker:
 
     def __init__(self, setup: EpisodesSetup, interrupt: Interrupt | None = None) -> None:
         self.env: Any = open_environment(setup.env, setup.env_options)
-        self._player = make_player(
+        self._player = make_players(
             self.env,
-            setup.policy,
+            setup.policies,
             horizon=setup.horizon,
             seed=setup.seed,
             features=setup.features,
