@@ -141,7 +141,7 @@ class ComparisonResult(CollectedResult):
         return "\n".join(
             [
                 *(self.ranking.table(columns), "", str(self)),
-                f"strategy {self.strategy}, {self._why()}; {taken}",
+                f"{self.findings.how(self.strategy)}, {self._why()}; {taken}",
                 *(f"{name} {text}".strip() for name, text in self._rows_of_limits()),
             ]
         )

@@ -63,6 +63,10 @@ class TableFindings:
         """What an A/B test of policies takes."""
         return "on-policy"
 
+    def how(self, strategy: str) -> str:
+        """How episodes were collected, in a few words."""
+        return f"strategy {strategy}"
+
     def variances_alone(self, unit: str) -> FloatArray:
         """The variance of each policy's value, times what is spent on this policy alone, [J]."""
         if unit == "episodes":

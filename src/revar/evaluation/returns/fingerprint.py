@@ -17,7 +17,10 @@ SAME = 1e-6  # probabilities that differ by no more are the same
 
 
 def policy_digest(policy: SampledPolicy, observations: Layout, episodes: Episodes) -> str | None:
-    """A fingerprint of the policy at some first observations; None if it draws on its own."""
+    """A fingerprint of the policy at some first observations; None if it draws on its own.
+
+    None, too, of a policy that cannot be asked any more, which may be why a run has ended.
+    """
 
     def ask() -> str:
         drawn = _ask(policy, observations, episodes)
@@ -27,8 +30,11 @@ def policy_digest(policy: SampledPolicy, observations: Layout, episodes: Episode
         # Rounded, without negative zeros: other machines may differ in the last bit.
         return hashlib.sha256((np.round(told, 6) + 0.0).tobytes()).hexdigest()
 
-    found = ask()
-    return found if found == ask() else None
+    try:
+        found = ask()
+        return found if found == ask() else None
+    except InputError:
+        return None
 
 
 def check_policy(policy: object, episodes: Episodes, digest: str | None) -> None:

@@ -149,7 +149,13 @@ class PairedFindings:
         """What an A/B test without critics and pairs takes."""
         return "mean return"
 
+    def how(self, strategy: str) -> str:
+        """How episodes were collected, in a few words."""
+        del strategy
+        return f"method {self.method}, in pairs that start alike"
+
     def variances_alone(self, unit: str) -> FloatArray:
         """The variance of each mean return, times what is spent on this policy alone, [J]."""
         variances = np.array([f.corrected.returns.var(ddof=1) for f in self.each.values()])
-        return variances * {"episodes": 1.0, "steps": self.steps, "cost": self.costs}[unit]
+        times = {"episodes": np.ones(variances.size), "steps": self.steps, "cost": self.costs}
+        return np.asarray(variances * times[unit])
