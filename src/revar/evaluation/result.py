@@ -79,6 +79,13 @@ class CollectedResult:
         return self.findings
 
     @property
+    def return_findings(self) -> ReturnFindings:
+        """What only methods "critic" and "mean" know."""
+        if not isinstance(self.findings, ReturnFindings):
+            raise AttributeError(f"method {self.method!r} has no returns, resets or critics")
+        return self.findings
+
+    @property
     def statistics(self) -> VisitStatistics:
         """Of all episodes, by state and action."""
         return self.table_findings.statistics
@@ -202,9 +209,7 @@ class EvaluationResult(CollectedResult):
     @property
     def critic(self) -> FittedCritics:
         """Critics of all episodes, for the next evaluation: `critics=[result.critic]`."""
-        if isinstance(self.findings, TableFindings):
-            raise AttributeError("method 'table' has no critic")
-        return self.findings.critic
+        return self.return_findings.critic
 
     def save_critic(self, path: str | Path) -> None:
         """Write the critic (.npz), for the next evaluation: `critics=[path]`."""
