@@ -9,10 +9,12 @@ import numpy as np
 
 from revar.critics.interface import Critic
 from revar.critics.linear_critic import LinearCritic
+from revar.critics.network_critic import NetworkCritic
 from revar.errors import InputError
 
 FORMAT = "revar.Critics"
 VERSION = 1
+KINDS: dict[str, Any] = {"linear": LinearCritic, "network": NetworkCritic}  # by family
 
 
 def save_critics(critics: Mapping[str, Any], path: str | Path) -> None:
@@ -58,17 +60,7 @@ def load_critics(path: str | Path) -> dict[str, Critic]:
         for family in str(content["families"]).split("/"):
             start = f"{family}/"
             arrays = {n.removeprefix(start): a for n, a in content.items() if n.startswith(start)}
-            found[family] = _kind(family).from_arrays(arrays)
+            found[family] = KINDS[family].from_arrays(arrays)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path} does not hold valid critics: {error}") from None
     return found
-
-
-def _kind(family: str) -> Any:
-    if family == "linear":
-        return LinearCritic
-    if family == "network":
-        from revar.critics.network import NetworkCritic  # noqa: PLC0415 - needs no jax, but time
-
-        return NetworkCritic
-    raise InputError(f"there is no critic {family!r}")
