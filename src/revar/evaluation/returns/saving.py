@@ -19,11 +19,7 @@ KINDS: dict[str, Any] = {"linear": LinearCritic, "network": NetworkCritic}  # by
 
 def save_critics(critics: Mapping[str, Any], path: str | Path) -> None:
     """Write critics by family (.npz)."""
-    target = Path(path)
-    if target.suffix != ".npz":
-        raise InputError(f"{path}: critics are saved as .npz")
-    if not target.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {target.parent}")
+    target = check_critic_path(path)
     arrays = {
         f"{family}/{name}": array
         for family, critic in critics.items()
@@ -37,6 +33,16 @@ def save_critics(critics: Mapping[str, Any], path: str | Path) -> None:
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def check_critic_path(path: str | Path) -> Path:
+    """The path, if critics can be saved there."""
+    target = Path(path)
+    if target.suffix != ".npz":
+        raise InputError(f"{path}: critics are saved as .npz")
+    if not target.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {target.parent}")
+    return target
 
 
 def load_critics(path: str | Path) -> dict[str, Critic]:
