@@ -199,7 +199,10 @@ def test_advice(folder: Path) -> None:
         (["evaluate", "CliffWalking-v1", "--policy", "uniform"], "has no time limit"),
         (["evaluate", "FrozenLake-v1"], "no policy is given"),
         (["evaluate", "FrozenLake-v1", "--policy", "x"], "policy 'x' is not known"),
-        (["evaluate", "CartPole-v1", "--policy", "uniform"], "bins=revar.Bins"),
+        (
+            ["evaluate", "CartPole-v1", "--policy", "uniform", "--method", "table"],
+            "bins=revar.Bins",
+        ),
         (["evaluate", "tree", "--env-option", "depth"], "is not NAME=VALUE"),
         (["evaluate", "tree", "--plot", "nodir/x.png"], "nodir/x.png: there is no folder nodir"),
         (["evaluate", "tree", "--plot", "x.xyz"], "x.xyz: figures are saved as one of"),

@@ -13,6 +13,7 @@ from revar.datasets import episodes as files
 from revar.errors import InputError
 from revar.model.episodes import Episodes
 from revar.model.law import Categorical, Law, Normal
+from tests.evaluation.returns import worlds
 
 SUFFIXES = [".npz", ".parquet"]
 
@@ -109,3 +110,16 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     np.savez(path, **{**content, "version": "9"})
     with pytest.raises(InputError, match="has dataset format 9; this revar reads format 1"):
         revar.load_dataset(path)
+
+
+@pytest.mark.parametrize("pushes", [False, True])
+def test_through_minari(pushes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    env = worlds.make(pushes=pushes)
+    policy = worlds.gaussian() if pushes else worlds.steer
+    found = revar.evaluate(env, policy, episodes=4, method="mean", seed=0).dataset
+    revar.to_minari(found, "drift/steer-v0", env)
+    again = revar.from_minari("drift/steer-v0")
+    assert same(replace(found, numbers=None), again)
+    with pytest.raises(InputError, match="actions of the episodes are"):
+        revar.to_minari(found, "drift/other-v0", worlds.make(pushes=not pushes))

@@ -122,3 +122,21 @@ def test_fine_bins_pass_and_coarse_ones_do_not() -> None:
     coarse = check(Bins([[]]))
     assert abs(coarse.deviations) > 3
     assert "too coarse" in str(coarse)
+
+
+def test_evaluate_checks_its_bins() -> None:
+    """A tenth as many episodes show the bias of one bin, and say what they could not show."""
+
+    def run(bins: Bins) -> revar.EvaluationResult:
+        return revar.evaluate(
+            Drift, "uniform", strategy="on-policy", episodes=400, horizon=12, bins=bins, seed=0
+        )
+
+    coarse, fine = run(Bins([[]])), run(Bins.uniform([0.0], [1.0], [10]))
+    check = coarse.table_findings.aggregation
+    assert check is not None and check.episodes == 40 and check.biased
+    assert "biased, because bins are too coarse" in str(coarse)
+    other = fine.table_findings.aggregation
+    assert other is not None and not other.biased
+    assert other.visible_bias == pytest.approx(3.84 * other.standard_error)
+    assert f"one below {other.visible_bias:.2g} would hardly be seen" in fine.table()

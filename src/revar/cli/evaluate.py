@@ -70,6 +70,11 @@ def evaluate(
     """
     import revar
 
+    if save_critic is not None:
+        from revar.evaluation.returns.saving import check_critic_path
+
+        check_critic_path(save_critic)
+
     def run(**settings: Any) -> "EvaluationResult":
         policy = load_policy_option(environment, policy_name, epsilon, settings["env_options"])
         returns = parse_returns(

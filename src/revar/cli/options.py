@@ -139,7 +139,10 @@ def parse_returns(
     from revar.environments.opening import import_object
 
     search_this_folder()
-    critics = [import_object(each, "critic") if ":" in each else each for each in critic_names]
+    critics = [
+        import_object(each, "critic") if ":" in each and not each.endswith(".npz") else each
+        for each in critic_names
+    ]
     return {
         "method": method,
         "features": None if features_name is None else import_object(features_name, "features"),

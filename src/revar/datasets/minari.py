@@ -6,45 +6,49 @@ from typing import Any
 
 import numpy as np
 
-from revar.environments.observations import Bins, StateEncoding, make_encoding
+from revar.datasets.minari_episodes import AMOUNT, read_whole_episodes, whole_episodes
+from revar.environments.observations import Bins, StateEncoding, is_discrete, make_encoding
 from revar.environments.opening import open_environment
 from revar.errors import InputError, require_extra
+from revar.model.episodes import Episodes
 from revar.model.trajectory import ENDED, Dataset, Trajectory
 from revar.model.validation import as_floats
 
 PROPENSITY = "propensity"
-AMOUNT = "amount_"  # before the name of what steps cost, or added to a limited sum
 
 
 def to_minari(
-    dataset: Dataset, dataset_id: str, env: Any, *, bins: Bins | None = None, **about: Any
+    dataset: Dataset | Episodes,
+    dataset_id: str,
+    env: Any,
+    *,
+    bins: Bins | None = None,
+    **about: Any,
 ) -> Any:
     """Write the episodes as a local Minari dataset, e.g. "lake/flow-v0"; returns it.
 
     `env`, an environment or its name, gives the spaces; `about` goes to Minari (author,
     description, ...). Propensities and amounts stand in the infos. What was observed after the
-    end is not known: the last observation is repeated.
+    end is not known: the last observation is repeated. Whole Episodes have it, and their noise
+    and features stand in the infos, too.
     """
     minari = require_extra("minari", "minari")
     buffers = require_extra("minari.data_collector.episode_buffer", "minari")
     require_extra("h5py", "minari")
     opened = open_environment(env)
     try:
-        return _write(minari, buffers, dataset, dataset_id, opened, bins, about)
+        if isinstance(dataset, Episodes):
+            buffered = whole_episodes(buffers, dataset, opened)
+        else:
+            buffered = _buffered(buffers, dataset, opened, bins)
+        return _write(minari, buffered, dataset_id, opened, about)
     finally:
         if opened is not env:
             opened.close()
 
 
-def _write(
-    minari: Any,
-    buffers: Any,
-    dataset: Dataset,
-    dataset_id: str,
-    env: Any,
-    bins: Bins | None,
-    about: dict[str, Any],
-) -> Any:
+def _buffered(buffers: Any, dataset: Dataset, env: Any, bins: Bins | None) -> list[Any]:
+    """The episodes as Minari takes them."""
     encoding = make_encoding(env.observation_space, bins)
     first = _first_action(env.action_space, dataset, "the environment")
     _check_labels(encoding, dataset)
@@ -73,6 +77,12 @@ def _write(
                 },
             )
         )
+    return episodes
+
+
+def _write(
+    minari: Any, episodes: list[Any], dataset_id: str, env: Any, about: dict[str, Any]
+) -> Any:
     about.setdefault("description", "collected by revar")
     try:
         with warnings.catch_warnings():
@@ -90,10 +100,11 @@ def _write(
         raise InputError(f"Minari refuses dataset {dataset_id!r}: {error}") from error
 
 
-def from_minari(source: Any, *, bins: Bins | None = None) -> Dataset:
+def from_minari(source: Any, *, bins: Bins | None = None) -> Any:
     """The episodes of a local Minari dataset, by id or as loaded, with states as labels.
 
-    Actions without a stored propensity have none: enough for certainty equivalence.
+    Actions without a stored propensity have none: enough for certainty equivalence. Where
+    observations or actions are not discrete, and no `bins` are given, they are Episodes.
     """
     minari = require_extra("minari", "minari")
     try:
@@ -101,6 +112,8 @@ def from_minari(source: Any, *, bins: Bins | None = None) -> Dataset:
     except (OSError, ValueError) as error:
         text = str(error).strip().partition("\n")[0]
         raise InputError(f"Minari cannot load dataset {source!r}: {text}") from error
+    if bins is None and not is_discrete(stored.observation_space, stored.action_space):
+        return read_whole_episodes(stored)
     encoding = make_encoding(stored.observation_space, bins)
     first = _first_action(stored.action_space, None, "the dataset")
     numbers: dict[Any, int] = {}

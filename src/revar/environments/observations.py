@@ -154,6 +154,16 @@ def encoding_of(env: Any, bins: Bins | None = None) -> StateEncoding:
     )
 
 
+def is_discrete(observation_space: Any, action_space: Any) -> bool:
+    """Whether a table can hold observations and actions as they are."""
+    spaces = require_extra("gymnasium.spaces", "gym")
+    try:
+        make_encoding(observation_space)
+    except InputError:
+        return False
+    return isinstance(action_space, spaces.Discrete)
+
+
 def make_encoding(space: Any, bins: Bins | None = None) -> StateEncoding:
     """The states of an observation space; continuous spaces need bins."""
     spaces = require_extra("gymnasium.spaces", "gym")

@@ -15,7 +15,6 @@ from revar.evaluation.checkpoints import quantile
 from revar.evaluation.evaluate import evaluate
 from revar.evaluation.needs import RESAMPLES, Need, find_need
 from revar.evaluation.returns.advice import (
-    ReturnAdvice,
     advise_from_episodes,
     advise_from_returns,
     play_pilot,
@@ -100,10 +99,11 @@ def advise(
     features: Any = None,
     resets: int | None = None,
     critics: Any = None,
-) -> Advice | ReturnAdvice:
+) -> Any:
     """What is needed for `half_width`, on-policy and with flow within `limits`.
 
-    Methods "critic" and "mean", see `evaluate`: what the mean return needs, and what critics need.
+    That is an Advice. With methods "critic" and "mean", see `evaluate`, it is a ReturnAdvice: what
+    the mean return needs, and what critics need.
 
     In episodes, or in what steps `cost`: "steps" (1 each), an array, a function, or what `info`
     reports, as in `evaluate`. Stored data has what was reported by its name.

@@ -1,6 +1,6 @@
 """Whether binned observations bias the estimate: it is compared with the mean return."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import copysign, inf, isclose, isfinite, sqrt
 from typing import Any
 
@@ -11,16 +11,24 @@ from revar.environments.observations import Bins, make_encoding
 from revar.environments.opening import (
     action_count,
     blame_environment,
+    environment_seed,
     open_environment,
     read_reward,
 )
 from revar.errors import InputError
+from revar.evaluation.interrupts import catch_interrupts
 from revar.evaluation.result import EvaluationResult
 from revar.evaluation.target_policies import TargetPolicy
 from revar.model.arrays import FloatArray
 from revar.model.validation import check_count, check_whole
 from revar.policies.forms import ObservationPolicy, resolve_policy
 from revar.policies.interface import ask_policy
+
+ACCIDENT = 3.0  # standard errors
+FOUR_OF_FIVE = 0.84  # normal quantile of 0.8
+# Episodes of the check that `evaluate` makes by itself: a share of those collected.
+CHECKED_SHARE = 0.1
+FEWEST_CHECKED, MOST_CHECKED = 20, 200
 
 
 @dataclass(frozen=True)
@@ -39,19 +47,31 @@ class AggregationCheck:
 
     @property
     def deviations(self) -> float:
-        """The difference in standard errors; more than 3 is no accident."""
+        """The difference in standard errors; more than ACCIDENT is none."""
         if self.standard_error > 0:
             return self.difference / self.standard_error
         # Without noise the two differ by rounding, or not by accident.
         same = isclose(self.value, self.mean_return, rel_tol=1e-9, abs_tol=1e-12)
         return 0.0 if same else copysign(inf, self.difference)
 
+    @property
+    def biased(self) -> bool:
+        """Whether the difference is no accident."""
+        return isfinite(self.standard_error) and abs(self.deviations) > ACCIDENT
+
+    @property
+    def visible_bias(self) -> float:
+        """The least bias that such a check sees in four of five cases."""
+        return (ACCIDENT + FOUR_OF_FIVE) * self.standard_error
+
     def __str__(self) -> str:
         verdict = "no sign of bias"
         if not isfinite(self.standard_error):
             verdict = "too few episodes to tell"
-        elif abs(self.deviations) > 3:
+        elif self.biased:
             verdict = "the states are too coarse for this policy: the estimate is biased"
+        elif self.standard_error > 0:
+            verdict += f", but one below {self.visible_bias:.2g} would hardly be seen"
         return (
             f"estimate {self.value:.4g}, mean return {self.mean_return:.4g} of {self.episodes} "
             f"episodes; difference {self.difference:+.3g} = {self.deviations:+.1f} standard "
@@ -92,6 +112,29 @@ def check_aggregation(
         float(np.hypot(error, result.standard_error)),
         int(returns.size),
     )
+
+
+def add_check(
+    result: EvaluationResult,
+    env: Any,
+    policy: Any,
+    bins: Bins,
+    env_options: dict[str, Any] | None,
+) -> EvaluationResult:
+    """The result with a check of its bins, from some more episodes of an environment opened anew.
+
+    They are no part of the budget. Whatever becomes of them, the result stays.
+    """
+    count = min(max(int(CHECKED_SHARE * result.episodes), FEWEST_CHECKED), MOST_CHECKED)
+    seed = environment_seed(result.seed, 0) + 1  # not that of the run
+    try:
+        with catch_interrupts():
+            check = check_aggregation(
+                result, env, policy, episodes=count, seed=seed, bins=bins, env_options=env_options
+            )
+    except (InputError, KeyboardInterrupt):
+        return result
+    return replace(result, findings=replace(result.table_findings, aggregation=check))
 
 
 def _by_observation(env: Any, policy: Any, bins: Bins | None) -> ObservationPolicy:

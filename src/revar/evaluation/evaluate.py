@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
 from revar.environments.observations import Bins
+from revar.environments.opening import is_environment
+from revar.evaluation.aggregation import add_check
 from revar.evaluation.collect import collect
 from revar.evaluation.comparison import ComparisonResult
 from revar.evaluation.goals import ComparisonGoal, ValueGoal
@@ -55,7 +57,8 @@ def evaluate(
     method: "table" learns a model of discrete observations, and collects with `strategy`; "critic"
         plays the policy itself in any environment, and takes from its returns what learned
         critics explain; "mean" is the mean return. By default a table where observations and
-        actions are discrete or `bins` are given, and critics elsewhere.
+        actions are discrete or `bins` are given, and critics elsewhere. Bins can bias the value:
+        some more episodes of an environment that is opened here check whether they do.
 
     env: a Gymnasium environment or its id, 'module:factory', a function that makes one, a vector
         environment, a built-in problem, or a TabularMDP; `env_options` are for opening it,
@@ -118,7 +121,10 @@ def evaluate(
             critics=critics,
         ),
     )
-    return cast(EvaluationResult, result)
+    found = cast(EvaluationResult, result)
+    if bins is None or cost is not None or not found.complete or is_environment(env):
+        return found
+    return add_check(found, env, policy, bins, env_options)
 
 
 class Collecting(TypedDict, total=False):

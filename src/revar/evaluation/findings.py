@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite, nan
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
 
+if TYPE_CHECKING:
+    from revar.evaluation.aggregation import AggregationCheck
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TableFindings:
@@ -32,6 +35,7 @@ class TableFindings:
     task: Task
     on_policy: bool = False  # all episodes are the policy's own
     limits: Limits = field(default_factory=Limits)  # forbidden pairs are named by state
+    aggregation: "AggregationCheck | None" = None  # of bins, where there are any
 
     @cached_property
     def alternatives(self) -> Alternatives:
@@ -85,11 +89,13 @@ class TableFindings:
         return rows
 
     def rows(self, error: float, budget: Budget) -> list[tuple[str, str]]:
-        """What on-policy collection would have given, as lines of a table."""
+        """Whether bins bias, and what on-policy collection would have given, as a table's lines."""
+        rows = [] if self.aggregation is None else [("check of bins", str(self.aggregation))]
         if not isfinite(self.gain(error)):
-            return []
+            return rows
         instead, text = self.alternatives, budget.text
         return [
+            *rows,
             (
                 "on-policy instead",
                 f"standard error {instead.on_policy:.3g}; "

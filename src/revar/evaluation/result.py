@@ -79,6 +79,13 @@ class CollectedResult:
         return self.findings
 
     @property
+    def return_findings(self) -> ReturnFindings:
+        """What only methods "critic" and "mean" know."""
+        if not isinstance(self.findings, ReturnFindings):
+            raise AttributeError(f"method {self.method!r} has no returns, resets or critics")
+        return self.findings
+
+    @property
     def statistics(self) -> VisitStatistics:
         """Of all episodes, by state and action."""
         return self.table_findings.statistics
@@ -226,6 +233,13 @@ class EvaluationResult(CollectedResult):
             text += f"; {self.unvisited_probability:.2%} of the policy's episodes rest on no data"
         if self.standard_error == 0.0:
             text += "; nothing varied so far, which does not show that nothing can"
+        if isinstance(self.findings, TableFindings):
+            check = self.findings.aggregation
+            if check is not None and check.biased:
+                text += (
+                    f"; it is biased, because bins are too coarse: the policy's own mean return is "
+                    f"{check.mean_return:.4g}"
+                )
         if not self.complete:
             text += f" ({self.stopped})"
         return text

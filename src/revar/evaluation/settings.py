@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from revar.datasets.files import load_collected
-from revar.environments.observations import Bins, encoding_of
-from revar.environments.opening import action_count, built_in_model, open_environment
+from revar.environments.observations import Bins, is_discrete
+from revar.environments.opening import built_in_model, open_environment
 from revar.errors import InputError, require_extra
 from revar.evaluation.run import Progress
 from revar.model.episodes import Episodes
@@ -102,7 +102,9 @@ def choose_method(env: Any, opened: Any, settings: CollectionSettings) -> str:
     if settings.bins is not None or built_in_model(env, settings.env_options) is not None:
         method = "table"
     else:
-        method = "table" if _is_discrete(opened) else "critic"
+        seen = getattr(opened, "single_observation_space", None) or opened.observation_space
+        done = getattr(opened, "single_action_space", None) or opened.action_space
+        method = "table" if is_discrete(seen, done) else "critic"
     if method == "table":
         _refuse(settings, "table")
     return method
@@ -125,13 +127,3 @@ def _refuse(settings: CollectionSettings, method: str) -> None:
     for name in ("features", "resets", "critics"):
         if getattr(settings, name) is not None:
             raise InputError(f"{name} is for method 'critic'; the method is {method!r} here")
-
-
-def _is_discrete(env: Any) -> bool:
-    """Whether a table can hold observations and actions as they are."""
-    try:
-        encoding_of(env)
-        action_count(env)
-    except InputError:
-        return False
-    return True

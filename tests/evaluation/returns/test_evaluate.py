@@ -57,7 +57,7 @@ def test_critics_narrow_the_interval_around_the_mean_of_the_same_episodes(
 ) -> None:
     mean = evaluate(method="mean")
     assert same(plain, mean)
-    assert plain.findings.corrected.mean_return == pytest.approx(mean.value)  # type: ignore[union-attr]
+    assert plain.return_findings.corrected.mean_return == pytest.approx(mean.value)
     assert plain.gain == pytest.approx((mean.standard_error / plain.standard_error) ** 2)
     assert plain.gain > 1.2 and plain.gain_per_step == plain.gain
     assert abs(plain.value - mean.value) < 4 * mean.standard_error
@@ -108,10 +108,10 @@ def test_it_stops_at_a_half_width_that_allows_for_looks() -> None:
 
 
 def test_resets_by_default_and_by_number(plain: revar.EvaluationResult) -> None:
-    assert plain.findings.resets == 240  # type: ignore[union-attr]
-    assert evaluate(resets=7).findings.resets == 7  # type: ignore[union-attr]
+    assert plain.return_findings.resets == 240
+    assert evaluate(resets=7).return_findings.resets == 7
     handed = evaluate(env=worlds.make())
-    assert handed.findings.resets == 0  # type: ignore[union-attr]
+    assert handed.return_findings.resets == 0
     assert "handed in" in handed.table()
 
 
@@ -121,13 +121,13 @@ def test_expensive_resets_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "CHEAP_SECONDS", 0.0)
     monkeypatch.setattr(fitting, "CHEAP_SHARE", 0.0)
     found = evaluate()
-    assert found.findings.resets == 0 and "because one takes" in found.table()  # type: ignore[union-attr]
+    assert found.return_findings.resets == 0 and "because one takes" in found.table()
 
 
 def test_features_are_what_critics_see() -> None:
     found = evaluate(features=worlds.squares)
     assert found.dataset.features.shape == (found.steps, 2)
-    assert found.findings.experience.inputs.shape[1] == 2  # type: ignore[union-attr]
+    assert found.return_findings.experience.inputs.shape[1] == 2
 
 
 def test_what_only_a_table_knows(plain: revar.EvaluationResult) -> None:
@@ -158,7 +158,7 @@ def test_one_episode_has_no_interval() -> None:
 def test_names_that_nobody_knows() -> None:
     with pytest.raises(InputError, match="method is 'tree'; it must be one of"):
         evaluate(method="tree")
-    with pytest.raises(InputError, match="critics has 'forest'; families are"):
+    with pytest.raises(InputError, match="there are no critics 'forest'"):
         evaluate(critics=["forest"])
     with pytest.raises(InputError, match="critics is for method 'critic'"):
         revar.evaluate("gridworld", None, episodes=3, critics=["linear"])

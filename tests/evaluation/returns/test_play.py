@@ -96,8 +96,12 @@ def of_parts(seen: Any) -> Any:
     return [1.0 - bright, bright], [0.5, 0.1 * seen["kind"]]
 
 
+class OtherVector(gymnasium.vector.SyncVectorEnv):
+    """A vector environment of which no more is known than that it is one."""
+
+
 def vector(make: Callable[[], Any], count: int, **options: Any) -> Any:
-    return gymnasium.vector.SyncVectorEnv([make] * count, **options)
+    return OtherVector([make] * count, **options)
 
 
 def player(env: Any, policy: Any = softmax, **options: Any) -> Any:
@@ -136,14 +140,16 @@ def test_serial_and_vector_players_play_the_same_episodes(case: str) -> None:
     assert episodes.lengths.max() > 1
     if case == "batched":  # alone as side by side: these functions work number by number
         assert_same(episodes, player(make(), CASES["box to box"][1]).play(3, 10))
-    side_by_side = player(vector(make, 4), policy)
-    assert side_by_side.width == 4
-    assert_same(episodes, side_by_side.play(3, 10))
+    resets = player(make(), policy).resets(5, 6)
+    assert resets.shape == (6, inputs_of(episodes).shape[1])
+    for several in (vector(make, 4), gymnasium.vector.SyncVectorEnv([make] * 4)):
+        side_by_side = player(several, policy)
+        assert side_by_side.width == 4
+        assert_same(episodes, side_by_side.play(3, 10))
+        assert_same(episodes.part(0, 2), side_by_side.play(3, 2))
+        np.testing.assert_array_equal(resets, side_by_side.resets(5, 6))
     again = player(make(), policy)
     assert_same(episodes, Episodes.join([again.play(3, 6), again.play(9, 4)]))
-    resets = player(make(), policy).resets(5, 6)
-    np.testing.assert_array_equal(resets, side_by_side.resets(5, 6))
-    assert resets.shape == (6, inputs_of(episodes).shape[1])
 
 
 def test_what_is_recorded_is_what_happened() -> None:
@@ -278,13 +284,13 @@ def test_trouble_keeps_the_episodes_before_it(fault: Any, message: str) -> None:
     assert int(healthy.start[len(complete)]) <= 60 <= int(healthy.start[len(complete) + 1])
     assert_same(complete, healthy.part(0, len(complete)))
 
-    faulty = [lambda: Drift(fault), Drift, Drift]
-    with pytest.raises(EpisodeError) as caught:
-        player(gymnasium.vector.SyncVectorEnv(faulty)).play(0, 40)
-    complete = caught.value.complete
-    assert complete is not None
-    assert 3 <= len(complete) <= caught.value.episode
-    assert_same(complete, healthy.part(0, len(complete)))
+    for several in (OtherVector, gymnasium.vector.SyncVectorEnv):
+        with pytest.raises(EpisodeError) as caught:
+            player(several([lambda: Drift(fault), Drift, Drift])).play(0, 40)
+        complete = caught.value.complete
+        assert complete is not None
+        assert 3 <= len(complete) <= caught.value.episode
+        assert_same(complete, healthy.part(0, len(complete)))
 
 
 def test_trouble_in_the_first_episode_leaves_none() -> None:
@@ -314,7 +320,7 @@ def test_policies_and_features_that_fail_keep_episodes() -> None:
         ({"cost": lambda seen, action: -1.0}, "the cost of .* is -1; it must not be negative"),
     ]
     for options, message in cases:
-        for env in (Drift(), vector(Drift, 3)):
+        for env in (Drift(), vector(Drift, 3), gymnasium.vector.SyncVectorEnv([Drift] * 3)):
             asked.clear()
             with pytest.raises(EpisodeError, match=message) as caught:
                 player(env, **options).play(0, 40)

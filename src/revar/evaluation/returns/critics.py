@@ -2,22 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from revar.critics.interface import CriticFamily, ValueFunction
-from revar.critics.linear import LinearFamily
+from revar.critics.estimate import default_families
+from revar.critics.interface import ValueFunction
 from revar.environments.spaces import ArrayLayout, Layout
-from revar.errors import InputError, require_extra
+from revar.errors import InputError
 from revar.evaluation.returns.result import FittedCritics
 from revar.evaluation.returns.saving import load_critics
 from revar.model.arrays import FloatArray
 
 ROWS = 4096  # observations that a model is asked about at once
-LEAST_OF_NETWORK = 40  # episodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,31 +24,6 @@ class CriticChoice:
 
     families: tuple[str, ...] | None = None
     given: tuple[ValueFunction, ...] = ()
-
-
-def find_families(names: Sequence[str] | None, episodes: int) -> tuple[CriticFamily, ...]:
-    """The families of these names; those that are usual are linear, and a network if there is JAX.
-
-    A network needs some episodes to learn from.
-    """
-    if names is None:
-        names = ["linear"]
-        needed = ("jax", "optax", "revar.critics.network")
-        if episodes >= LEAST_OF_NETWORK and all(find_spec(each) for each in needed):
-            names.append("network")
-    return tuple(_family(name) for name in names)
-
-
-def _family(name: str) -> CriticFamily:
-    if name == "linear":
-        return LinearFamily()
-    if name == "network":
-        require_extra("jax", "critic")
-        require_extra("optax", "critic")
-        from revar.critics.network import NetworkFamily  # noqa: PLC0415 - needs jax
-
-        return NetworkFamily()
-    raise InputError(f"critics has {name!r}; families are 'linear' and 'network'")
 
 
 def choose_critics(critics: Any, observations: Layout | None, has_features: bool) -> CriticChoice:
@@ -82,8 +55,7 @@ def choose_critics(critics: Any, observations: Layout | None, has_features: bool
                 f"'network'), a saved critic (.npz), an object with a method values, a function "
                 f"from inputs to values, or a trained model with a value function"
             )
-    for name in names:
-        _family(name)  # refuses what is not known before the first episode
+    default_families(names)  # refuses what is not known before the first episode
     return CriticChoice(tuple(dict.fromkeys(names)) or None, tuple(given))
 
 

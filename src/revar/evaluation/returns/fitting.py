@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from revar.critics.estimate import CorrectedReturns, estimate_returns
+from revar.critics.estimate import CorrectedReturns, default_families, estimate_returns
 from revar.critics.interface import CriticFamily, Experience, ValueFunction
 from revar.environments.opening import first_line
 from revar.environments.spaces import inputs_of
@@ -18,7 +18,7 @@ from revar.estimators.ranking import shows_nothing
 from revar.evaluation.checkpoints import student_quantile
 from revar.evaluation.goals import ValueGoal
 from revar.evaluation.result import Checkpoint, EvaluationResult
-from revar.evaluation.returns.critics import CriticChoice, find_families
+from revar.evaluation.returns.critics import CriticChoice
 from revar.evaluation.returns.result import ReturnFindings
 from revar.model.arrays import FloatArray
 from revar.model.episodes import Episodes
@@ -134,7 +134,7 @@ class ReturnEstimator:
             resets = self.resets.of(len(episodes), playing, width)
             begun = time.perf_counter()
             experience = replace(experience, resets=resets)
-            families = find_families(self.choice.families, len(every))
+            families = default_families(self.choice.families)
             given = [*self.choice.given, *self._practise(families, width)]
         corrected = _correct(experience, families, given, self.seed)
         self.seconds += time.perf_counter() - begun

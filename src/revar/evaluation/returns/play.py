@@ -48,70 +48,109 @@ def make_player(
     `cost` is a function of observation and action, the name of an entry of `info`, or "steps".
     """
     setting = Setting(env, policy, horizon_of(env, horizon), seed, features, cost)
-    if hasattr(env, "num_envs"):
-        return VectorEpisodes(env, setting, interrupt or Interrupt())
-    return SerialEpisodes(env, setting, interrupt or Interrupt())
+    interrupt = interrupt or Interrupt()
+    if not hasattr(env, "num_envs"):
+        return LocalEpisodes([env], setting, interrupt)
+    if type(env) is require_extra("gymnasium.vector", "gym").SyncVectorEnv:  # no wrapper of one
+        return LocalEpisodes(list(env.envs), setting, interrupt)
+    return VectorEpisodes(env, setting, interrupt)
 
 
-class SerialEpisodes:
-    """One environment: an episode at a time."""
+class LocalEpisodes:
+    """One environment, or several in this process: where one is done, the next episode begins."""
 
-    width = 1
-
-    def __init__(self, env: Any, setting: Setting, interrupt: Interrupt) -> None:
-        self.env = env
+    def __init__(self, envs: list[Any], setting: Setting, interrupt: Interrupt) -> None:
+        self.width = len(envs)
         self.setting = setting
         self.interrupt = interrupt
-        self._actions = env.action_space
+        self._seats = [_Seat(env, setting) for env in envs]
 
     def play(self, first: int, count: int) -> Episodes:
-        """The episodes, one after the other."""
-        return _play_rounds(self.setting, self._play, first, count, 1)
+        """The episodes, `width` of them under way at any time."""
+        return _play_rounds(self.setting, self._play, first, count, count)
 
     def _play(self, records: list[EpisodeRecord]) -> None:
-        (record,) = records
-        see, draw, step, interrupt = (
-            record.see,
-            self.setting.policy.draw,
-            self.env.step,
-            self.interrupt,
-        )
-        rngs, rewards, actions, noise = [record.rng], record.rewards, record.actions, record.noise
-        charge = None if self.setting.cost is None else record.charge
-        horizon = self.setting.horizon
-        observation = self._reset(record.number)
-        while True:
+        draw, interrupt = self.setting.policy.draw, self.interrupt
+        waiting = iter(records)
+        going = [
+            seat for seat, record in zip(self._seats, waiting, strict=False) if seat.begin(record)
+        ]
+        while going:
             if interrupt.asked:
                 raise Stopped
-            see(observation)
-            (action,), rows, drawn = draw([observation], rngs)
-            actions.append(rows[0])
-            noise.append(drawn[0])
-            try:
-                observation, reward, terminated, truncated, info = step(action)
-            except Exception as error:
-                raise blame_environment(error, "step") from error
-            if reward.__class__ is not float or not abs(reward) <= LARGEST_REWARD:
-                reward = read_reward(reward)
-            rewards.append(reward)
-            if charge is not None:
-                charge(action, info)
-            if terminated or truncated or len(rewards) == horizon:
-                break
-        record.over, record.terminated = True, bool(terminated)
-        see(observation)
-        check_actions(self.env, self._actions)
+            taken, rows, noise = draw(
+                [seat.observation for seat in going], [seat.rng for seat in going]
+            )
+            ended = False
+            for seat, action, row, drawn in zip(going, taken, rows, noise, strict=True):
+                seat.step(action, row, drawn)
+                if seat.record.over:
+                    seat.begin(next(waiting, None))
+                    ended = True
+            if ended:
+                going = [seat for seat in going if not seat.record.over]
 
     def resets(self, first: int, count: int) -> FloatArray:
         """First observations, one after the other."""
-        return self.setting.inputs(self._reset(RESETS + first + i) for i in range(count))
+        seat = self._seats[0]
+        return self.setting.inputs(seat.reset(RESETS + first + i) for i in range(count))
 
-    def _reset(self, number: int) -> Any:
+
+class _Seat:
+    """An environment, and the episode in it."""
+
+    record: EpisodeRecord
+    rng: np.random.Generator
+
+    def __init__(self, env: Any, setting: Setting) -> None:
+        self.env = env
+        self.observation: Any = None
+        self._setting = setting
+        self._actions = env.action_space
+        self._step, self._cost, self._horizon = env.step, setting.cost, setting.horizon
+
+    def reset(self, number: int) -> Any:
+        """The first observation of an episode."""
         try:
-            observation, _ = self.env.reset(seed=self.setting.environment_seed(number))
+            observation, _ = self.env.reset(seed=self._setting.environment_seed(number))
         except Exception as error:
             raise blame_environment(error, "reset") from error
         return observation
+
+    def begin(self, record: EpisodeRecord | None) -> bool:
+        """Begin an episode, if there is another."""
+        if record is None:
+            return False
+        self.record, self.rng = record, record.rng
+        try:
+            self.observation = self.reset(record.number)
+            record.see(self.observation)
+        except InputError as error:
+            raise EpisodeError(str(error), record.number) from error
+        return True
+
+    def step(self, action: Any, row: Any, noise: Any) -> None:
+        """Take a step, and note all of it."""
+        record = self.record
+        try:
+            seen, reward, terminated, truncated, info = self._step(action)
+        except Exception as error:
+            raise EpisodeError(str(blame_environment(error, "step")), record.number) from error
+        try:
+            if reward.__class__ is not float or not abs(reward) <= LARGEST_REWARD:
+                reward = read_reward(reward)
+            record.note(row, noise, reward)
+            if self._cost is not None:
+                record.charge(action, info)
+            if terminated or truncated or len(record.rewards) == self._horizon:
+                record.over, record.terminated = True, bool(terminated)
+                check_actions(self.env, self._actions)
+            self.observation = seen
+            record.see(seen)
+            if record.over:
+                record.finish()
+        except InputError as error:
+            raise EpisodeError(str(error), record.number) from error
 
 
 class VectorEpisodes:
@@ -149,21 +188,19 @@ class VectorEpisodes:
             drawn = setting.policy.draw(
                 [seen[place] for place, _ in going], [record.rng for _, record in going]
             )
-            for i, (place, record) in enumerate(going):
-                actions[place] = drawn.actions[i]
-                record.actions.append(drawn.rows[i])
-                record.noise.append(drawn.noise[i])
+            for (place, _), action in zip(going, drawn.actions, strict=True):
+                actions[place] = action
             try:
                 after, rewards, terminated, truncated, infos = self.env.step(self._join(actions))
             except Exception as error:
                 raise blame_environment(error, "step") from error
             seen = self._split(after)
-            for place, record in going:
+            for i, (place, record) in enumerate(going):
                 cut = bool(truncated[place]) or len(record.rewards) + 1 == setting.horizon
                 record.terminated = bool(terminated[place])
                 record.over = record.terminated or cut
                 try:
-                    record.rewards.append(read_reward(rewards[place]))
+                    record.note(drawn.rows[i], drawn.noise[i], read_reward(rewards[place]))
                     if setting.cost is not None:
                         part = part_of_infos(infos, setting.cost_keys, place)
                         record.charge(actions[place], part)

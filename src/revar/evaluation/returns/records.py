@@ -70,13 +70,19 @@ class EpisodeRecord:
         self.features: Any = []
         self.costs: Any = []
         self._setting = setting
+        self._row, self._features = setting.observations.row, setting.features
 
     def see(self, observation: Any) -> None:
         """Note what is observed before a step, or after the last."""
-        setting = self._setting
-        self.observations.append(setting.observations.row(observation))
-        if setting.features is not None and not self.over:
-            self.features.append(setting.features.row(observation))
+        self.observations.append(self._row(observation))
+        if self._features is not None and not self.over:
+            self.features.append(self._features.row(observation))
+
+    def note(self, action: Any, noise: Any, reward: float) -> None:
+        """Note what was done, from which noise, and what came of it."""
+        self.actions.append(action)
+        self.noise.append(noise)
+        self.rewards.append(reward)
 
     def charge(self, action: Any, info: Any) -> None:
         """Note what the step costs that followed the last observation noted."""

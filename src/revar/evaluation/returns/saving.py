@@ -9,19 +9,17 @@ import numpy as np
 
 from revar.critics.interface import Critic
 from revar.critics.linear_critic import LinearCritic
+from revar.critics.network_critic import NetworkCritic
 from revar.errors import InputError
 
 FORMAT = "revar.Critics"
 VERSION = 1
+KINDS: dict[str, Any] = {"linear": LinearCritic, "network": NetworkCritic}  # by family
 
 
 def save_critics(critics: Mapping[str, Any], path: str | Path) -> None:
     """Write critics by family (.npz)."""
-    target = Path(path)
-    if target.suffix != ".npz":
-        raise InputError(f"{path}: critics are saved as .npz")
-    if not target.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {target.parent}")
+    target = check_critic_path(path)
     arrays = {
         f"{family}/{name}": array
         for family, critic in critics.items()
@@ -35,6 +33,16 @@ def save_critics(critics: Mapping[str, Any], path: str | Path) -> None:
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def check_critic_path(path: str | Path) -> Path:
+    """The path, if critics can be saved there."""
+    target = Path(path)
+    if target.suffix != ".npz":
+        raise InputError(f"{path}: critics are saved as .npz")
+    if not target.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {target.parent}")
+    return target
 
 
 def load_critics(path: str | Path) -> dict[str, Critic]:
@@ -58,17 +66,7 @@ def load_critics(path: str | Path) -> dict[str, Critic]:
         for family in str(content["families"]).split("/"):
             start = f"{family}/"
             arrays = {n.removeprefix(start): a for n, a in content.items() if n.startswith(start)}
-            found[family] = _kind(family).from_arrays(arrays)
+            found[family] = KINDS[family].from_arrays(arrays)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path} does not hold valid critics: {error}") from None
     return found
-
-
-def _kind(family: str) -> Any:
-    if family == "linear":
-        return LinearCritic
-    if family == "network":
-        from revar.critics.network import NetworkCritic  # noqa: PLC0415 - needs no jax, but time
-
-        return NetworkCritic
-    raise InputError(f"there is no critic {family!r}")

@@ -85,7 +85,7 @@ class WorkerPool(Protocol):
     def idle(self) -> int:
         """How many requests it can take now."""
 
-    def give(self, request: Request, plan: Plan) -> None:
+    def give(self, request: Any, plan: Any) -> None:
         """Let an idle worker play; it is sent the plan unless it has it."""
 
     def wait(self, seconds: float) -> list[Any]:
