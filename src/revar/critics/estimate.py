@@ -5,17 +5,22 @@
 A and u are weighted sums of what critics say; both were made without the fold that they serve.
 """
 
+import importlib
+import importlib.util
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from revar.critics.given import given_columns
 from revar.critics.interface import FOLDS, Columns, CriticFamily, Experience, ValueFunction
+from revar.critics.linear import LinearFamily
 from revar.critics.stacking import LEAST_RESETS, Stack, fit_stack
-from revar.critics.sums import episode_sums
+from revar.critics.sums import episode_sums, in_units
+from revar.errors import InputError
 from revar.model.arrays import FloatArray
 
+FAMILIES = ("linear", "network")
 LEAST_EPISODES = 2 * FOLDS  # with fewer, returns stay as they are
 
 
@@ -82,15 +87,41 @@ def estimate_returns(
     Critics in `given` are fixed: they must not have seen any of these episodes. Each is one more
     column, whose weight is learned like that of the others.
     """
+    scaled, unit = in_units(experience)
     returns = episode_sums(experience, experience.rewards)
-    if returns.size < LEAST_EPISODES:
-        return CorrectedReturns(returns, returns, returns, 0.0, {}, {})
-    found = [family.cross_fit(experience, seed) for family in families]
-    found.extend(given_columns(experience, given))
+    found: list[Columns] = []
+    if returns.size >= LEAST_EPISODES:
+        found.extend(family.cross_fit(scaled, seed) for family in families)
+        found.extend(given_columns(scaled, given, unit, seed))
     if not found:
         return CorrectedReturns(returns, returns, returns, 0.0, {}, {})
     columns = join_columns(found)
-    return correct(experience, columns, fit_stack(experience, columns))
+    corrected = correct(scaled, columns, fit_stack(scaled, columns))
+    return replace(
+        corrected,
+        returns=returns,
+        corrected=corrected.corrected * unit,
+        after_actions=corrected.after_actions * unit,
+        reset_variance=corrected.reset_variance * unit**2,
+    )
+
+
+def default_families(names: Sequence[str] | None = None) -> tuple[CriticFamily, ...]:
+    """The families of these names: by default linear critics, and networks where JAX is there."""
+    if names is None:
+        learnable = all(importlib.util.find_spec(each) for each in ("jax", "optax"))
+        names = FAMILIES if learnable else FAMILIES[:1]
+    for name in names:
+        if name not in FAMILIES:
+            raise InputError(f"there are no critics {name!r}; there are {', '.join(FAMILIES)}")
+    return tuple(_family(name) for name in names)
+
+
+def _family(name: str) -> CriticFamily:
+    if name == "linear":
+        return LinearFamily()
+    family: CriticFamily = importlib.import_module("revar.critics.network").NetworkFamily()
+    return family
 
 
 def correct(experience: Experience, columns: Columns, stack: Stack) -> CorrectedReturns:

@@ -5,31 +5,46 @@ from typing import Any
 
 import numpy as np
 
-from revar.critics.interface import FOLDS, Columns, Experience, ValueFunction
+from revar.critics.interface import FOLDS, Columns, Experience, Numbers, ValueFunction
+from revar.critics.linear import advantages_of_values
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 
 
-def given_columns(experience: Experience, given: Sequence[ValueFunction]) -> list[Columns]:
-    """What fixed critics say: the same in every world, as they have seen none of the episodes."""
-    return [_columns(experience, critic, f"given {i}") for i, critic in enumerate(given)]
+def given_columns(
+    experience: Experience, given: Sequence[ValueFunction], unit: float, seed: int
+) -> list[Columns]:
+    """What fixed critics say, in units of rewards.
+
+    It is the same in every world, as they have seen none of the episodes; but where a critic has
+    values only, its advantages are learned from temporal differences.
+    """
+    return [
+        _columns(experience, critic, f"given {number}", unit, seed)
+        for number, critic in enumerate(given)
+    ]
 
 
-def _columns(experience: Experience, critic: ValueFunction, name: str) -> Columns:
+def _columns(
+    experience: Experience, critic: ValueFunction, name: str, unit: float, seed: int
+) -> Columns:
     steps, resets = experience.rewards.size, experience.resets.shape[0]
     width = experience.scores.shape[1]
-    values = _checked(critic.values(experience.inputs, experience.elapsed), (steps,), name)
+    values = _checked(critic.values(experience.inputs, experience.elapsed), (steps,), name) / unit
     at_resets = np.zeros(0)
     if resets:
-        at_resets = _checked(critic.values(experience.resets, np.zeros(resets)), (resets,), name)
-    advantages = np.zeros(steps)
+        found = critic.values(experience.resets, np.zeros(resets))
+        at_resets = _checked(found, (resets,), name) / unit
+    advantages: Numbers = _in_every_world(np.zeros(steps))
     if width and hasattr(critic, "coefficients"):
         found = critic.coefficients(experience.inputs, experience.elapsed)
-        coefficients = _checked(found, (steps, width), name)
-        advantages = np.einsum("tm,tm->t", coefficients, experience.scores)
+        coefficients = _checked(found, (steps, width), name) / unit
+        advantages = _in_every_world(np.einsum("tm,tm->t", coefficients, experience.scores))
+    elif width:
+        advantages = advantages_of_values(experience, values, seed)
     return Columns(
         (name,),
-        _in_every_world(advantages),
+        advantages,
         _in_every_world(values[experience.start[:-1]]),
         _in_every_world(at_resets),
         _in_every_world(values),

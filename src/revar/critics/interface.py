@@ -84,7 +84,9 @@ class Critic(ValueFunction, Protocol):
 class CriticFamily(Protocol):
     """A way to learn critics."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What its columns are called after."""
 
     def cross_fit(self, experience: Experience, seed: int) -> Columns:
         """Critics for every world, and what they say of the steps that they serve."""

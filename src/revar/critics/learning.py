@@ -1,6 +1,6 @@
 """Least squares over steps: sums by fold, from which any set of folds is solved."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from revar.model.arrays import BoolArray, FloatArray, IntArray
 MOST_STEPS = 100_000  # of a fold that are learned from
 MOST_PRODUCTS = 600  # of features with scores, or with the design of actions, in one regression
 MODEL_FEATURES = 120
-MOST_NODES = 24  # draws of an action at which a model is read; a law with more has no model
+MOST_NODES = 12  # draws of an action at which a model is read; a law with more has no model
 
 
 @dataclass(frozen=True)
@@ -194,29 +194,50 @@ class Learner:
         self, sets: Sequence[Sequence[int]], values: Sequence[tuple[Numbers, ...]]
     ) -> list[tuple[Numbers, ...]]:
         """Regressions of temporal differences, by each set's own values, on features x scores."""
-        width = self.experience.scores.shape[1]
-        if not width:
+        if not self.experience.scores.shape[1]:
             return [tuple(np.zeros((0, *each.shape), np.float32) for each in v) for v in values]
         found: list[list[Numbers]] = [[] for _ in sets]
-        for number, basis in enumerate(self.bases):
+        for number in range(len(self.bases)):
             count = values[0][number].shape[1]
             weights = np.concatenate([each[number] for each in values], axis=1)
-            products = {
-                fold: self._difference_products(fold, basis, weights) for fold in self._sums
-            }
-            for i, folds in enumerate(sets):
-                squares = self._sum(folds, number, "scores")
-                right = sum(products[fold] for fold in folds)[:, i * count : (i + 1) * count]
-                ridge = self.ridges.scores * self._sum(folds, number, "steps")
-                solved = solve_ridge(squares, right, ridge)
-                found[i].append(solved.reshape(width, -1, count).astype(np.float32))
+
+            def valued(steps: Steps, features: Numbers, weights: Numbers = weights) -> Numbers:
+                del steps
+                return np.asarray(features @ weights)
+
+            solved = self.solve_scores(sets, number, valued)
+            for i, each in enumerate(solved):
+                found[i].append(each[:, :, i * count : (i + 1) * count])
         return [tuple(each) for each in found]
 
-    def _difference_products(self, fold: int, basis: Features, weights: Numbers) -> Any:
+    def solve_scores(
+        self,
+        sets: Sequence[Sequence[int]],
+        number: int,
+        valued: Callable[[Steps, Numbers], Numbers],
+    ) -> list[Numbers]:
+        """For every set, weights of features x scores, [m, features, values], on one basis.
+
+        `valued` gives values [n, values] for steps and their features, and what is regressed are
+        their temporal differences.
+        """
+        products = {fold: self._difference_products(fold, number, valued) for fold in self._sums}
+        found = []
+        for folds in sets:
+            squares = self._sum(folds, number, "scores")
+            right = sum(products[fold] for fold in folds)
+            ridge = self.ridges.scores * self._sum(folds, number, "steps")
+            solved = solve_ridge(squares, right, ridge).astype(np.float32)
+            found.append(solved.reshape(self.experience.scores.shape[1], -1, right.shape[1]))
+        return found
+
+    def _difference_products(
+        self, fold: int, number: int, valued: Callable[[Steps, Numbers], Numbers]
+    ) -> Any:
         total: Any = 0.0
         for steps in self.chunks(fold, MOST_STEPS):
-            features = basis(steps.scaled, steps.elapsed)
-            values = features @ weights
+            features = self.bases[number](steps.scaled, steps.elapsed)
+            values = valued(steps, features)
             differences = steps.rewards[:, None] - values
             differences += np.float32(self.experience.discount) * steps.next(values)
             kept = features[:, : kept_features(features.shape[1], steps.scores.shape[1])]

@@ -6,6 +6,7 @@ regression of temporal differences on features times scores (Q), and through a m
 inputs and the reward, whose value is read off at a few draws of the action (M).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,8 @@ from revar.critics.interface import FOLDS, Columns, Experience, Numbers
 from revar.critics.learning import Learner, Ridges
 from revar.critics.linear_critic import LinearColumns, LinearCritic
 from revar.critics.stacking import fit_stack, fit_values
+from revar.critics.sums import in_units
+from revar.model.arrays import FloatArray
 
 MOST_FEATURES = 300
 FEWEST_FEATURES = 100
@@ -37,13 +40,16 @@ class LinearFamily:
 
     def fit(self, experience: Experience, seed: int) -> LinearCritic:
         """One critic from all episodes, with the weights that critics had across folds."""
-        columns = self.cross_fit(experience, seed)
-        fitted = self._learner(experience, range(FOLDS), seed).solve([range(FOLDS)])[0]
-        weights = fit_stack(experience, columns).weights.mean(axis=0)
+        scaled, unit = in_units(experience)
+        columns = self.cross_fit(scaled, seed)
+        fitted = self.learner(scaled, range(FOLDS), seed).solve([range(FOLDS)])[0]
+        weights = fit_stack(scaled, columns).weights.mean(axis=0)
         count = sum(each.shape[1] for each in fitted.value_weights)
-        return LinearCritic(fitted, fit_values(experience, columns)[:count], weights)
+        value_weights = fit_values(scaled, columns)[:count]
+        return LinearCritic(fitted, value_weights * unit, weights * unit)
 
-    def _learner(self, experience: Experience, known: "list[int] | range", seed: int) -> Learner:
+    def learner(self, experience: Experience, known: Sequence[int], seed: int) -> Learner:
+        """What knows some folds, and solves for any set of them."""
         episodes = experience.start.size - 1
         features = min(MOST_FEATURES, FEWEST_FEATURES + episodes)
         return Learner(experience, known, features, self.bandwidths, self.ridges, seed)
@@ -52,10 +58,8 @@ class LinearFamily:
         self, experience: Experience, seed: int, world: int
     ) -> tuple[Numbers, Numbers, Numbers]:
         """Advantages and values of all steps, and values at resets, in one world."""
-        known = [fold for fold in range(FOLDS) if fold != world]
-        learner = self._learner(experience, known, seed)
-        sets = [[fold for fold in known if fold != served] for served in range(FOLDS)]
-        critics = learner.solve(sets)
+        learner = self.learner(experience, folds_without(world), seed)
+        critics = learner.solve(training_sets(world))
         advantages, values = [], []
         rows = []
         for fold, critic in enumerate(critics):
@@ -89,3 +93,28 @@ def _widened(values: Numbers, columns: int) -> Numbers:
 def _reset_values(critic: LinearColumns, experience: Experience) -> Numbers:
     elapsed = np.zeros(experience.resets.shape[0], dtype=np.float32)
     return critic.values(critic.scaling(experience.resets), elapsed)
+
+
+def folds_without(*left_out: int) -> list[int]:
+    """The other folds."""
+    return [fold for fold in range(FOLDS) if fold not in left_out]
+
+
+def training_sets(world: int) -> list[list[int]]:
+    """For every fold, the folds that its critics in a world are trained on."""
+    return [folds_without(world, served) for served in range(FOLDS)]
+
+
+def advantages_of_values(experience: Experience, values: FloatArray, seed: int) -> Numbers:
+    """Advantages of fixed values [step], learned in every world, [world, step, 1]."""
+    found = np.zeros((FOLDS, values.size, 1), dtype=np.float32)
+    column = values.astype(np.float32)[:, None]
+    for world in range(FOLDS):
+        learner = LinearFamily((1.0,)).learner(experience, folds_without(world), seed)
+        solved = learner.solve_scores(training_sets(world), 0, lambda steps, _: column[steps.rows])
+        for fold, weights in enumerate(solved):
+            for steps in learner.chunks(fold):
+                kept = learner.bases[0](steps.scaled, steps.elapsed)[:, : weights.shape[1]]
+                coefficients = kept @ weights[:, :, 0].T
+                found[world, steps.rows, 0] = np.einsum("nm,nm->n", coefficients, steps.scores)
+    return found

@@ -50,7 +50,8 @@ class LinearColumns:
 
     def values_and_coefficients(self, scaled: Numbers, elapsed: Numbers) -> tuple[Numbers, Numbers]:
         """Values [n, V], and coefficients of scores [n, m, V or 2 V]."""
-        values, coefficients = [], []
+        values: list[Numbers] = []
+        coefficients: list[Numbers] = []
         for number, (basis, weights, on_scores) in enumerate(
             zip(self.bases, self.value_weights, self.score_weights, strict=True)
         ):

@@ -1,5 +1,7 @@
 """Sums over the steps of episodes."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from revar.critics.interface import Experience, Numbers
@@ -22,9 +24,11 @@ def sums_to_go(experience: Experience, terms: Numbers) -> FloatArray:
     return sums
 
 
-def next_steps(experience: Experience, values: Numbers) -> Numbers:
-    """What each next step has, and zero after the last step of an episode."""
-    shifted = np.zeros_like(values)
-    shifted[:-1] = values[1:]
-    shifted[experience.start[1:] - 1] = 0.0
-    return shifted
+def in_units(experience: Experience) -> tuple[Experience, float]:
+    """The same with rewards of about one, and the power of two that they were divided by.
+
+    Nothing but the exponent of any number depends on it, so that it tells nobody anything.
+    """
+    largest = float(np.abs(experience.rewards).max(initial=0.0))
+    unit = 2.0 ** np.ceil(np.log2(largest)) if largest > 0.0 else 1.0
+    return replace(experience, rewards=experience.rewards / unit), float(unit)
