@@ -122,7 +122,8 @@ class ReturnFindings:
     def _shares(self) -> str:
         actions, start = self.corrected.actions_share, self.corrected.start_share
         rest = 1.0 - actions - start
+        shares = [f"{round(100.0 * share)}%" for share in (actions, start, rest)]
         return (
-            f"{actions:.0%} explained by actions, {start:.0%} by the start state, {rest:.0%} by "
+            f"{shares[0]} explained by actions, {shares[1]} by the start state, {shares[2]} by "
             f"nothing that a critic saw"
         )
