@@ -266,6 +266,25 @@ def test_samples_are_checked(answer: Any, message: str) -> None:
         draw(bind(policy, spaces.Discrete(2)))
 
 
+@pytest.mark.parametrize(
+    ("scale", "shift", "message"),
+    [(0.5, 0.0, r"mean square 0\.2"), (1.0, 0.8, r"has mean 0\.[789]"), (1.0, 0.0, "")],
+)
+def test_noise_that_is_not_standard_normal_is_found_out(
+    scale: float, shift: float, message: str
+) -> None:
+    policy = Stepper()
+    plain = policy.sample
+    policy.sample = lambda seen, rng: (1, scale * plain(seen, rng)[1] + shift)  # type: ignore[method-assign]
+    bound = bind(policy, spaces.Discrete(2))
+    if not message:
+        draw(bound, 5000)
+        return
+    draw(bound, 200)
+    with pytest.raises(InputError, match=message):
+        draw(bound, 200)
+
+
 def test_tables_and_files_for_discrete_observations(tmp_path: Path) -> None:
     observations = spaces.Discrete(3, start=1)
     table = np.array([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]])

@@ -151,8 +151,10 @@ def _check(episodes: Episodes) -> None:
         check_reward(float(episodes.rewards[step]), f"the reward of step {step} is")
     for name in ("observations", "final_observations", "noise", "features"):
         values = getattr(episodes, name)
-        finite = True if values is None else np.isfinite(values).all(axis=-1)
-        if not np.all(finite):
+        if values is None or values.dtype.kind != "f":
+            continue
+        finite = np.isfinite(values).all(axis=-1)
+        if not finite.all():
             raise InputError(f"{name} {int(np.argmin(finite))} of the episodes is not finite")
     for name, values in episodes.amounts.items():
         if values.shape != (steps,) or not np.isfinite(values).all():

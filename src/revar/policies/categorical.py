@@ -84,7 +84,7 @@ def read_row(answer: Any, count: int, observation: Any) -> list[float]:
 
 def _as_list(answer: Any, observation: Any) -> list[float]:
     try:
-        if isinstance(answer, list | tuple):
+        if answer.__class__ in (list, tuple):
             return list(map(float, answer))
         row = np.asarray(answer, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,6 +1,7 @@
 """Any policy that a user has as one that actions can be drawn from, and their noise told."""
 
 from dataclasses import dataclass
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,17 @@ import numpy as np
 from revar.environments.observations import make_encoding
 from revar.environments.spaces import Layout, NumberLayout
 from revar.errors import InputError
+from revar.model.arrays import FloatArray
 from revar.model.law import Law, Normal
 from revar.policies.categorical import ProbabilityPolicy, TablePolicy
 from revar.policies.continuous import Deterministic, DeterministicPolicy, UniformPolicy
 from revar.policies.forms import SoftTable, load_policy
 from revar.policies.interface import Draw, SampledPolicy, ask_policy, read_action
+
+# Noise is looked at after so many draws, and each time that they have doubled; normal noise is off
+# by so many standard errors once in 10^8 looks.
+FIRST_CHECK = 256
+MOST_ERRORS = 7.0
 
 
 def sampled_policy(policy: Any, observations: Layout, actions: Layout) -> SampledPolicy:
@@ -59,7 +66,9 @@ class _Predict:
 class _FromSample:
     """An object with sample(observation, rng) that gives an action and its standard normal noise.
 
-    How much noise there is is known from its first answer, or from `law` where it has one.
+    How much noise there is is known from its first answer, or from `law` where it has one. An
+    estimate is unbiased only if the noise is what it is said to be: that is checked as draws come
+    in, so that at least noise of another scale is found out.
     """
 
     def __init__(self, policy: Any, actions: Layout) -> None:
@@ -67,6 +76,9 @@ class _FromSample:
         self._actions = actions
         known = getattr(policy, "law", None)
         self._law = known if isinstance(known, Law) else None
+        self._count = 0
+        self._sum: Any = 0.0
+        self._squares: Any = 0.0
 
     @property
     def law(self) -> Law:
@@ -101,7 +113,29 @@ class _FromSample:
                 f"sample gives the noise {drawn!r} at observation {observation!r}; it must be "
                 f"{self._law.noise_width} finite numbers"
             )
+        if all(isinstance(part, Normal) for part in self._law.parts):
+            self._check_normal(row)
         return row
+
+    def _check_normal(self, row: FloatArray) -> None:
+        """Refuse noise whose mean or variance cannot be that of standard normal numbers."""
+        self._count += 1
+        self._sum += row
+        self._squares += row**2
+        if self._count < FIRST_CHECK or self._count & (self._count - 1):
+            return
+        mean, square = self._sum / self._count, self._squares / self._count
+        error = 1.0 / sqrt(self._count)
+        bad = (np.abs(mean) > MOST_ERRORS * error) | (
+            np.abs(square - 1.0) > MOST_ERRORS * sqrt(2.0) * error
+        )
+        if bad.any():
+            number = int(np.argmax(bad))
+            raise InputError(
+                f"number {number} of the noise that sample gives has mean {mean[number]:.3g} and "
+                f"mean square {square[number]:.3g} in {self._count} draws; it must be standard "
+                f"normal"
+            )
 
 
 def _table(policy: Any, observations: Layout, actions: Layout) -> TablePolicy:
