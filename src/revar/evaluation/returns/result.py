@@ -117,7 +117,7 @@ class ReturnFindings:
         gain = self.gain(error)
         if gain >= CLOSE:
             return f"the mean return would need {gain:.2f} times as many episodes for this error"
-        return f"none: the mean return has the same error (as many episodes, {gain:.2f} times)"
+        return f"none: the mean return would need {gain:.2f} times as many episodes"
 
     def _shares(self) -> str:
         actions, start = self.corrected.actions_share, self.corrected.start_share
