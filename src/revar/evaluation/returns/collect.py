@@ -1,12 +1,12 @@
 """Collect whole episodes of the target policy, in any environment, for its value."""
 
-import secrets
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from revar.collection.collection import new_seed
 from revar.datasets.files import Conditions, load_collected
 from revar.environments.opening import (
     built_in_discount,
@@ -38,6 +38,7 @@ from revar.model.budget import Budget
 from revar.model.episodes import Episodes
 from revar.model.limits import check_limits
 from revar.model.validation import check_discount, check_whole
+from revar.strategies.strategy import find_strategy
 
 
 def collect_returns(
@@ -53,7 +54,7 @@ def collect_returns(
     stored, earlier = _load_stored(settings.resume)
     seed = settings.seed
     if seed is None:
-        seed = secrets.randbits(32) if earlier is None else earlier.seed
+        seed = new_seed() if earlier is None else earlier.seed
     seed = check_whole(seed, "seed")
     options, budget = settings.env_options, goal.budget
     pool = choose_pool(
@@ -88,6 +89,11 @@ def collect_returns(
             _check_stored(stored, earlier, setting)
         resets = _resets(env, local, settings.resets, earlier)
         joined, practice = _use_prior(settings.prior, setting, conditions)
+        if method == "mean" and practice is not None:
+            raise InputError(
+                "prior is not known to be of this policy and environment, and method 'mean' has no "
+                "critics to learn from it"
+            )
         choice = CriticChoice()
         if method == "critic":
             choice = choose_critics(
@@ -120,10 +126,11 @@ def collect_returns(
 
 
 def _refuse_what_is_for_tables(settings: CollectionSettings, method: str) -> None:
-    if settings.strategy not in ("flow", "on-policy"):
+    strategy = find_strategy(settings.strategy).id
+    if strategy not in ("flow", "on-policy"):
         raise InputError(
-            f"method {method!r} plays the target policy itself; strategy {settings.strategy!r} "
-            f"needs method 'table'"
+            f"method {method!r} plays the target policy itself; strategy {strategy!r} needs method "
+            f"'table'"
         )
     if not check_limits(settings.limits).none:
         raise InputError(
