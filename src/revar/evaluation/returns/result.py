@@ -120,9 +120,9 @@ class ReturnFindings:
         return f"none: the mean return would need {gain:.2f} times as many episodes"
 
     def _shares(self) -> str:
-        actions, start = self.corrected.actions_share, self.corrected.start_share
-        rest = 1.0 - actions - start
-        shares = [f"{round(100.0 * share)}%" for share in (actions, start, rest)]
+        found = self.corrected
+        every = (found.actions_share, found.start_share, found.unexplained_share)
+        shares = [f"{round(100.0 * share)}%" for share in every]
         return (
             f"{shares[0]} explained by actions, {shares[1]} by the start state, {shares[2]} by "
             f"nothing that a critic saw"
