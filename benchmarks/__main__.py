@@ -7,7 +7,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import collection, service, simulation, workers  # noqa: F401 - they register
+from benchmarks import (  # noqa: F401 - they register
+    collection,
+    critic_fitting,
+    service,
+    simulation,
+    workers,
+)
 from benchmarks.machine import facts
 from benchmarks.registry import BENCHMARKS, NotMeasuredError
 from benchmarks.report import Row, as_json, markdown, screen_table

@@ -166,7 +166,7 @@ def test_only_discrete_actions() -> None:
     env = Corridor(3)
     env.action_space = spaces.Box(0, 1, (1,))
     with pytest.raises(InputError, match="they must be Discrete"):
-        revar.evaluate(env, "uniform", episodes=5, horizon=9)
+        revar.evaluate(env, "uniform", episodes=5, horizon=9, method="table")
 
 
 class Signalling(Corridor):

@@ -46,16 +46,8 @@ class NetworkFamily:
         """Networks for every world, and what they say of the steps that they serve."""
         training = _Training(self, experience, seed, range(FOLDS))
         said = [training.say() for number in training.rounds() if number in self.read]
-        advantages, values, at_resets = (
-            np.stack(each, axis=-1) for each in zip(*said, strict=True)
-        )
-        return Columns(
-            tuple(f"{self.name} {number}" for number in self.read),
-            advantages,
-            values[:, experience.start[:-1]],
-            at_resets,
-            values,
-        )
+        names = tuple(f"{self.name} {number}" for number in self.read)
+        return Columns(names, *(np.stack(each, axis=-1) for each in zip(*said, strict=True)))
 
     def fit(self, experience: Experience, seed: int) -> NetworkCritic:
         """One network from all episodes; others, each without a fold, serve its targets."""
@@ -157,24 +149,27 @@ class _Training:
             for i, each in enumerate(self._learners)
         ]
 
-    def say(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Advantages and values of all steps, and values at resets, in every world, [world, n]."""
+    def say(self) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+        """Advantages, values at first observations and at resets, and of all steps, [world, n]."""
         experience, learned = self._all, self._learned.rewards.size
-        worlds, steps = self._values.shape[0], experience.rewards.size
-        values = np.zeros((worlds, steps), dtype=np.float32)
-        advantages = np.zeros_like(values)
-        at_resets = np.zeros((worlds, experience.resets.shape[0]), dtype=np.float32)
-        values[:, :learned], advantages[:, :learned] = self._values, self._advantages
         folds = experience.folds[experience.episode_of_step]
+        first, resets = experience.inputs[experience.start[:-1]], experience.resets
+        worlds = self._values.shape[0]
+        values, advantages = np.zeros((2, worlds, folds.size), dtype=np.float32)
+        values[:, :learned], advantages[:, :learned] = self._values, self._advantages
+        at_first = np.zeros((worlds, first.shape[0]))
+        at_resets = np.zeros((worlds, resets.shape[0]))
         for each, critic in zip(self._learners, self.critics(), strict=True):
             rows = learned + np.flatnonzero(folds[learned:] == each.serves)
             said = critic.outputs(experience.inputs[rows], experience.elapsed[rows])
             values[each.world, rows] = said[:, 0]
             advantages[each.world, rows] = (said[:, 1:] * experience.scores[rows]).sum(axis=1)
+            # Both by the same code: a GPU rounds otherwise, and the difference has to be unbiased.
+            own = experience.folds == each.serves
+            at_first[each.world, own] = critic.values(first[own], np.zeros(own.sum()))
             if len(each.without) == 1:
-                now = np.zeros(experience.resets.shape[0])
-                at_resets[each.world] = critic.values(experience.resets, now)
-        return advantages, values, at_resets
+                at_resets[each.world] = critic.values(resets, np.zeros(resets.shape[0]))
+        return advantages, at_first, at_resets, values
 
     def _first_parameters(self) -> Parameters:
         inputs, width = self._scalings[0].width, self._family.width

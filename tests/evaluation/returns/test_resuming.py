@@ -96,6 +96,8 @@ def test_other_earlier_episodes_train_critics_alone(tmp_path: Path) -> None:
         assert found.return_findings.corrected.returns.size == 24
         assert "training critics alone" in found.table()
         assert len(found.return_findings.given) == 1
+    with pytest.raises(InputError, match="method 'mean' has no critics to learn from it"):
+        evaluate(prior=path, method="mean")
     with pytest.raises(InputError, match="prior was collected with seed 8"):
         evaluate(prior=path, seed=8)
 

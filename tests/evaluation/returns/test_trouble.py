@@ -81,3 +81,14 @@ def test_a_policy_that_does_not_sum_to_one() -> None:
 def test_free_episodes_do_not_go_on_for_ever() -> None:
     with pytest.raises(revar.EvaluationError, match="in a row have cost nothing"):
         evaluate(budget=1.0, cost=lambda observation, action: 0.0, method="mean", horizon=1)
+
+
+def test_a_second_ctrl_c_while_critics_learn_leaves_the_mean_return() -> None:
+    import signal
+
+    def impatient(inputs: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    found = evaluate(critics=["linear", impatient])
+    assert found.stopped == "interrupted" and found.method == "mean" and found.episodes == 24

@@ -115,7 +115,8 @@ def advise_from_returns(
     plain = need(corrected.returns, 0.0)
     if result.method == "mean":
         return ReturnAdvice(half_width, confidence, plain, None, 1.0, count)
-    learned = need(corrected.corrected, count * corrected.reset_variance)
+    besides = corrected.standard_error**2 - float(corrected.corrected.var(ddof=1)) / count
+    learned = need(corrected.corrected, count * besides)
     gain = result.gain if np.isfinite(result.gain) else 1.0
     return ReturnAdvice(half_width, confidence, plain, learned, gain, count)
 

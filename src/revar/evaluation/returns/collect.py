@@ -1,6 +1,5 @@
 """Collect whole episodes of target policies, in any environment, for their values."""
 
-import secrets
 from collections.abc import Callable
 from functools import partial
 from math import inf
@@ -9,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from revar.collection.collection import new_seed
 from revar.datasets.files import Conditions, load_collected
 from revar.environments.opening import (
     built_in_discount,
@@ -41,6 +41,7 @@ from revar.evaluation.workers.pool import choose_pool
 from revar.model.episodes import Episodes
 from revar.model.limits import check_limits
 from revar.model.validation import check_discount, check_whole
+from revar.strategies.strategy import find_strategy
 
 # A fingerprint of the policies over some of the episodes; None where they draw on their own.
 Digest = Callable[[Episodes], str | None]
@@ -59,7 +60,7 @@ def collect_returns(
     stored, earlier = _load_stored(settings.resume)
     seed = settings.seed
     if seed is None:
-        seed = secrets.randbits(32) if earlier is None else earlier.seed
+        seed = new_seed() if earlier is None else earlier.seed
     seed = check_whole(seed, "seed")
     options, budget = settings.env_options, goal.budget
     pool = choose_pool(
@@ -97,6 +98,11 @@ def collect_returns(
             _check_stored(stored, earlier, setting, digest)
         resets = _resets(env, local, settings.resets, earlier)
         joined, practice = _use_prior(settings.prior, setting, conditions, digest)
+        if method == "mean" and practice is not None:
+            raise InputError(
+                "prior is not known to be of this policy and environment, and method 'mean' has no "
+                "critics to learn from it"
+            )
         choice = CriticChoice()
         if method == "critic":
             choice = choose_critics(
@@ -135,10 +141,11 @@ def collect_returns(
 
 
 def _refuse_what_is_for_tables(settings: CollectionSettings, method: str) -> None:
-    if settings.strategy not in ("flow", "on-policy"):
+    strategy = find_strategy(settings.strategy).id
+    if strategy not in ("flow", "on-policy"):
         raise InputError(
-            f"method {method!r} plays the target policy itself; strategy {settings.strategy!r} "
-            f"needs method 'table'"
+            f"method {method!r} plays the target policy itself; strategy {strategy!r} needs method "
+            f"'table'"
         )
     if not check_limits(settings.limits).none:
         raise InputError(

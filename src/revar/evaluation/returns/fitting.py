@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -59,9 +60,12 @@ class Resets:
         return found
 
     def _decide(self, episodes: int, seconds: float) -> int:
-        begun = time.perf_counter()
-        self._extend(TRIED)
-        one = (time.perf_counter() - begun) / TRIED
+        taken = []
+        for place in range(TRIED):
+            begun = time.perf_counter()
+            self._extend(place + 1)
+            taken.append(time.perf_counter() - begun)
+        one = median(taken)  # the first may load something, and the machine be busy
         needed = one * RESETS_OF_AN_EPISODE * episodes
         if needed <= max(CHEAP_SECONDS, CHEAP_SHARE * seconds):
             return RESETS_OF_AN_EPISODE

@@ -235,11 +235,10 @@ def _covariance(findings: list[ReturnFindings]) -> FloatArray:
     pairs = int(counts.min())
     if pairs < 2:
         return np.full((len(findings), len(findings)), np.inf)
-    played = np.atleast_2d(np.cov(np.stack([each.corrected[:pairs] for each in corrected])))
+    played = np.cov(np.stack([each.corrected[:pairs] for each in corrected]))
     found = played * pairs / np.outer(counts, counts)
-    for place, each in enumerate(corrected):
-        found[place, place] = each.corrected.var(ddof=1) / counts[place]
     resets = min(each.at_resets.size for each in corrected)
     if resets > 1:
         found += np.cov(np.stack([each.at_resets[:resets] for each in corrected])) / resets
+    np.fill_diagonal(found, [each.standard_error**2 for each in corrected])
     return np.asarray(found)

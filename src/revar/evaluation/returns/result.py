@@ -120,13 +120,14 @@ class ReturnFindings:
         gain = self.gain(error)
         if gain >= CLOSE:
             return f"the mean return would need {gain:.2f} times as many episodes for this error"
-        return f"none: the mean return has the same error (as many episodes, {gain:.2f} times)"
+        return f"none: the mean return would need {gain:.2f} times as many episodes"
 
     def _shares(self) -> str:
-        actions, start = self.corrected.actions_share, self.corrected.start_share
-        rest = 1.0 - actions - start
+        found = self.corrected
+        every = (found.actions_share, found.start_share, found.unexplained_share)
+        shares = [f"{round(100.0 * share)}%" for share in every]
         return (
-            f"{actions:.0%} explained by actions, {start:.0%} by the start state, {rest:.0%} by "
+            f"{shares[0]} explained by actions, {shares[1]} by the start state, {shares[2]} by "
             f"nothing that a critic saw"
         )
 

@@ -167,7 +167,7 @@ class ReturnEvaluation:
     ) -> CollectedResult:
         """Save what there is, and say what it gives."""
         self._save()
-        result = None
+        result, decided = None, self.estimator.resets.each
         if self.finished > 0:
             try:
                 result = self._result(stopped, report)
@@ -175,7 +175,11 @@ class ReturnEvaluation:
                 trouble = trouble or error
                 self.estimator.method = "mean"
                 result = self._result("error", report)
-            self._save()  # what was decided about resets is known now
+            except KeyboardInterrupt:  # the second, while critics learned
+                self.estimator.method = "mean"
+                result = self._result("interrupted", report)
+            if self.estimator.resets.each != decided:
+                self._save()
         if trouble is not None:
             where = f"episode {trouble.episode}: " if isinstance(trouble, EpisodeError) else ""
             raise EvaluationError(f"{where}{trouble}", result)
