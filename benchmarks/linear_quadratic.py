@@ -57,7 +57,7 @@ class LinearQuadratic:
         steepness = np.cos(np.arange(self.dimensions))
         largest = self.first * np.sqrt(self.dimensions)
         largest = max(largest, (0.3 + self.noise * np.sqrt(self.dimensions)) / 0.2)
-        return -0.95 * steepness / np.linalg.norm(steepness) / largest
+        return np.asarray(-0.95 * steepness / np.linalg.norm(steepness) / largest)
 
     @property
     def law(self) -> Law:

@@ -32,6 +32,7 @@ class CorrectedReturns:
     corrected: FloatArray  # [K] Y, with the mean over resets
     after_actions: FloatArray  # [K] G less the advantages
     reset_variance: float  # of the value, because there are finitely many extra resets
+    fold_covariance: float  # of the value, because folds teach each other's critics
     weights: Mapping[str, float]  # of every column's advantages, a mean over worlds
     start_weights: Mapping[str, float]  # of every column's values at first observations
 
@@ -43,7 +44,8 @@ class CorrectedReturns:
     @property
     def standard_error(self) -> float:
         """Of the value; NaN for a single episode."""
-        return float(np.sqrt(_mean_variance(self.corrected) + self.reset_variance))
+        added = self.reset_variance + self.fold_covariance
+        return float(np.sqrt(_mean_variance(self.corrected) + added))
 
     @property
     def mean_return(self) -> float:
@@ -65,6 +67,11 @@ class CorrectedReturns:
         """The share that the first observation took, less what finitely many resets cost."""
         before = _mean_variance(self.after_actions)
         return self._share(before - _mean_variance(self.corrected) - self.reset_variance)
+
+    @property
+    def unexplained_share(self) -> float:
+        """The share that no critic saw, or that learning them cost."""
+        return self._share(self.standard_error**2)
 
     def _share(self, variance: float) -> float:
         whole = _mean_variance(self.returns)
@@ -94,7 +101,7 @@ def estimate_returns(
         found.extend(family.cross_fit(scaled, seed) for family in families)
         found.extend(given_columns(scaled, given, unit, seed))
     if not found:
-        return CorrectedReturns(returns, returns, returns, 0.0, {}, {})
+        return CorrectedReturns(returns, returns, returns, 0.0, 0.0, {}, {})
     columns = join_columns(found)
     corrected = correct(scaled, columns, fit_stack(scaled, columns))
     return replace(
@@ -103,6 +110,7 @@ def estimate_returns(
         corrected=corrected.corrected * unit,
         after_actions=corrected.after_actions * unit,
         reset_variance=corrected.reset_variance * unit**2,
+        fold_covariance=corrected.fold_covariance * unit**2,
     )
 
 
@@ -142,9 +150,31 @@ def correct(experience: Experience, columns: Columns, stack: Stack) -> Corrected
         corrected,
         after_actions,
         reset_variance,
+        _fold_covariance(experience, columns, stack, returns - corrected),
         _by_name(columns, stack.weights),
         _by_name(columns, stack.start_weights),
     )
+
+
+def _fold_covariance(
+    experience: Experience, columns: Columns, stack: Stack, explained: FloatArray
+) -> float:
+    """The variance of the value that comes of folds that correct each other, at least 0.
+
+    The mean of fold j varies with fold l by what l changed in j's correction, and the other way
+    round. All else being uncorrelated, the mean product of these two changes is the covariance.
+    """
+    fold = experience.folds
+    changes = np.zeros((FOLDS, FOLDS))
+    for other in range(FOLDS):
+        for served in set(range(FOLDS)) - {other}:
+            weights = stack.weights_without[other, served]
+            without = episode_sums(experience, columns.advantages[other] @ weights)
+            at_start = columns.first_values[other] @ stack.start_weights_without[other, served]
+            without += at_start - at_start.mean()
+            changes[served, other] = (explained - without)[fold == served].mean()
+    shares = np.bincount(fold, minlength=FOLDS) / fold.size
+    return max(0.0, float(np.sum(np.outer(shares, shares) * changes * changes.T)))
 
 
 def _by_name(columns: Columns, weights: FloatArray) -> dict[str, float]:

@@ -26,6 +26,8 @@ class Stack:
 
     weights: FloatArray  # [world, C] of advantages
     start_weights: FloatArray  # [world, C] of values at first observations
+    weights_without: FloatArray  # [world, fold, C] fitted without that fold, too
+    start_weights_without: FloatArray  # [world, fold, C]
 
     def advantages(self, columns: Columns, experience: Experience) -> FloatArray:
         """What each step takes from its return: that of the world without its fold, [step]."""
@@ -53,15 +55,16 @@ class Stack:
 
 def fit_stack(experience: Experience, columns: Columns) -> Stack:
     """Weights for every world, from the folds that it knows."""
-    count = len(columns.names)
-    weights, start_weights = np.zeros((FOLDS, count)), np.zeros((FOLDS, count))
+    shape = (FOLDS, FOLDS, len(columns.names))
+    weights, start_weights = np.zeros(shape), np.zeros(shape)
     for world in range(FOLDS):
-        fitted = _fit_advantages(experience, columns, world)
-        weights[world] = fitted
+        weights[world] = _fit_advantages(experience, columns, world)
         if experience.resets.shape[0] >= LEAST_RESETS:
-            explained = episode_sums(experience, columns.advantages[world] @ fitted)
+            said = columns.advantages[world] @ weights[world, world]
+            explained = episode_sums(experience, said)
             start_weights[world] = _fit_start(experience, columns, world, explained)
-    return Stack(weights, start_weights)
+    own = np.arange(FOLDS)
+    return Stack(weights[own, own], start_weights[own, own], weights, start_weights)
 
 
 def fit_values(experience: Experience, columns: Columns) -> FloatArray:
@@ -76,10 +79,11 @@ def fit_values(experience: Experience, columns: Columns) -> FloatArray:
 
 
 def _fit_advantages(experience: Experience, columns: Columns, world: int) -> FloatArray:
+    """Weights of advantages without the world's fold and each fold, [fold, C]."""
     said = columns.advantages[world].astype(np.float64)
     weights = np.zeros(said.shape[1])
     if not said.any():
-        return weights
+        return np.zeros((FOLDS, weights.size))
     episode = experience.episode_of_step
     baseline = _baseline(experience, columns, world)
     for _ in range(PASSES):
@@ -89,7 +93,7 @@ def _fit_advantages(experience: Experience, columns: Columns, world: int) -> Flo
         targets = (following - baseline) * experience.discounts
         regression = _Regression.of(experience, said * experience.discounts[:, None], targets)
         weights = regression.weights([world])
-    return weights * regression.shrinkage(world, episode)
+    return regression.shrunk_weights(world, episode)
 
 
 def _baseline(experience: Experience, columns: Columns, world: int) -> FloatArray:
@@ -122,8 +126,7 @@ def _fit_start(
     regression = _Regression.of(experience, values, targets)
     resets, episodes = experience.resets.shape[0], targets.size
     share = resets / (resets + episodes)  # the best, as the mean over resets varies, too
-    factor = regression.shrinkage(world, np.arange(episodes)) * share
-    return np.asarray(regression.weights([world]) * factor)
+    return np.asarray(regression.shrunk_weights(world, np.arange(episodes)) * share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,24 +175,23 @@ class _Regression:
         weights[used] = found
         return weights
 
-    def shrinkage(self, world: int, episode: IntArray) -> float:
-        """What of the weights to keep: the slope on predictions of folds that they have not seen.
+    def shrunk_weights(self, world: int, episode: IntArray) -> FloatArray:
+        """Weights of a world without each fold, [fold, C], with the factor to be kept of them.
 
-        Less where the slope, whose error is taken from sums by episode, is uncertain.
+        The factor is the slope on predictions of folds that weights have not seen, less where the
+        slope, whose error is taken from sums by episode, is uncertain.
         """
-        predicted = np.zeros_like(self.targets)
-        for fold in range(FOLDS):
-            if fold != world:
-                rows = self.fold == fold
-                predicted[rows] = self.columns[rows] @ self.weights([world, fold])
+        weights = np.stack([self.weights([world, fold]) for fold in range(FOLDS)])
+        predicted = np.einsum("rc,rc->r", self.columns, weights[self.fold])
+        predicted[self.fold == world] = 0.0
         products = np.bincount(episode, predicted * self.targets)
         squares = np.bincount(episode, predicted**2)
         total = float(squares.sum())
         slope = float(products.sum()) / total if total > 0 else 0.0
         if slope <= 0.0:
-            return 0.0
+            return np.zeros_like(weights)
         variance = float(np.sum((products - slope * squares) ** 2)) / total**2
-        return min(slope, 1.0) * max(0.0, 1.0 - variance / slope**2)
+        return np.asarray(weights * min(slope, 1.0) * max(0.0, 1.0 - variance / slope**2))
 
 
 def _not_negative(squares: FloatArray, products: FloatArray, ridge: float) -> FloatArray:
