@@ -154,29 +154,36 @@ def correct(experience: Experience, columns: Columns, stack: Stack) -> Corrected
         corrected,
         after_actions,
         at_resets,
-        _fold_covariance(experience, columns, stack, returns - corrected),
+        _fold_covariance(experience, columns, stack, returns - after_actions, returns - corrected),
         _by_name(columns, stack.weights),
         _by_name(columns, stack.start_weights),
     )
 
 
 def _fold_covariance(
-    experience: Experience, columns: Columns, stack: Stack, explained: FloatArray
+    experience: Experience,
+    columns: Columns,
+    stack: Stack,
+    by_actions: FloatArray,
+    explained: FloatArray,
 ) -> float:
     """The variance of the value that comes of folds that correct each other, at least 0.
 
     The mean of fold j varies with fold l by what l changed in j's correction, and the other way
     round. All else being uncorrelated, the mean product of these two changes is the covariance.
+    Where means over resets are not known for every critic, only corrections by actions count.
     """
-    fold = experience.folds
+    fold, centers = experience.folds, columns.reset_means
     changes = np.zeros((FOLDS, FOLDS))
     for other in range(FOLDS):
         for served in set(range(FOLDS)) - {other}:
             weights = stack.weights_without[other, served]
-            without = episode_sums(experience, columns.advantages[other] @ weights)
-            at_start = columns.first_values[other] @ stack.start_weights_without[other, served]
-            without += at_start - at_start.mean()
-            changes[served, other] = (explained - without)[fold == served].mean()
+            change = by_actions - episode_sums(experience, columns.advantages[other] @ weights)
+            if centers is not None:
+                at_start = columns.first_values[other] - centers[other, served]
+                change += explained - by_actions
+                change -= at_start @ stack.start_weights_without[other, served]
+            changes[served, other] = change[fold == served].mean()
     shares = np.bincount(fold, minlength=FOLDS) / fold.size
     return max(0.0, float(np.sum(np.outer(shares, shares) * changes * changes.T)))
 
@@ -192,10 +199,12 @@ def join_columns(found: Sequence[Columns]) -> Columns:
     with_values = [
         np.zeros_like(each.advantages) if each.values is None else each.values for each in found
     ]
+    means = [each.reset_means for each in found if each.reset_means is not None]
     return Columns(
         tuple(name for each in found for name in each.names),
         np.concatenate([each.advantages for each in found], axis=2),
         np.concatenate([each.first_values for each in found], axis=2),
         np.concatenate([each.reset_values for each in found], axis=2),
         np.concatenate(with_values, axis=2),
+        None if len(means) < len(found) else np.concatenate(means, axis=2),
     )

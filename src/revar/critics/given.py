@@ -48,6 +48,7 @@ def _columns(
         _in_every_world(values[experience.start[:-1]]),
         _in_every_world(at_resets),
         _in_every_world(values),
+        np.full((FOLDS, FOLDS, 1), at_resets.mean() if resets else 0.0),
     )
 
 

@@ -65,6 +65,7 @@ class Columns:
     first_values: Numbers  # [world, episode, C] at first observations
     reset_values: Numbers  # [world, R, C] by the critic that serves fold j of world j
     values: Numbers | None = None  # [world, step, C]; they make the weights more certain
+    reset_means: Numbers | None = None  # [world, fold, C] over resets, by who serves that fold
 
 
 class ValueFunction(Protocol):

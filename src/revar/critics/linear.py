@@ -33,10 +33,10 @@ class LinearFamily:
     def cross_fit(self, experience: Experience, seed: int) -> Columns:
         """Critics for every world, and what they say of the steps that they serve."""
         found = [self._world(experience, seed, world) for world in range(FOLDS)]
-        advantages, values, at_resets = (np.stack(each) for each in zip(*found, strict=True))
+        advantages, values, at_resets, means = (np.stack(each) for each in zip(*found, strict=True))
         first_values = values[:, experience.start[:-1]]
         names = self._names(advantages.shape[2])
-        return Columns(names, advantages, first_values, at_resets, values)
+        return Columns(names, advantages, first_values, at_resets, values, means)
 
     def fit(self, experience: Experience, seed: int) -> LinearCritic:
         """One critic from all episodes, with the weights that critics had across folds."""
@@ -56,8 +56,8 @@ class LinearFamily:
 
     def _world(
         self, experience: Experience, seed: int, world: int
-    ) -> tuple[Numbers, Numbers, Numbers]:
-        """Advantages and values of all steps, and values at resets, in one world."""
+    ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+        """Advantages and values of all steps, values at resets and their means, in one world."""
         learner = self.learner(experience, folds_without(world), seed)
         critics = learner.solve(training_sets(world))
         advantages, values = [], []
@@ -69,11 +69,16 @@ class LinearFamily:
                 values.append(_widened(said, coefficients.shape[2]))
                 rows.append(steps.rows)
         order = np.argsort(np.concatenate(rows))
-        at_resets = _reset_values(critics[world], experience)
+        at_resets = [_reset_values(critic, experience) for critic in critics]
+        width = advantages[0].shape[1]
+        means = np.zeros((FOLDS, at_resets[0].shape[1]))
+        if experience.resets.shape[0]:
+            means = np.stack([each.mean(axis=0, dtype=np.float64) for each in at_resets])
         return (
             np.concatenate(advantages)[order],
             np.concatenate(values)[order],
-            _widened(at_resets, advantages[0].shape[1]),
+            _widened(at_resets[world], width),
+            _widened(means, width),
         )
 
     def _names(self, columns: int) -> tuple[str, ...]:
