@@ -16,13 +16,27 @@ DRIFT = (f"{WORLD}make", "--policy", f"{WORLD}steer", "--seed", "3")
 def test_the_table_says_how_the_value_was_found(tmp_path: Path) -> None:
     output = output_of(
         *("evaluate", *DRIFT, "--episodes", "20", "--critics", "linear", "--resets", "50"),
-        *("--save-critic", str(tmp_path / "critic.npz"), "--output", str(tmp_path / "data.npz")),
+        *("--save-critic", str(tmp_path / "critic.npz"), "--output", str(tmp_path / "first.npz")),
     )
     for words in ("critics explain (linear)", "resets besides", "50", "mean return", "seed 3"):
         assert words in output
-    assert len(load_dataset(tmp_path / "data.npz")) == 20
+    assert len(load_dataset(tmp_path / "first.npz")) == 20
+    other = (*DRIFT[:-1], "4")
+    output_of(
+        *("evaluate", *other, "--episodes", "9", "--method", "mean"),
+        *("--output", str(tmp_path / "data.npz")),
+    )
     again = output_of(
-        *("evaluate", *DRIFT, "--resume", str(tmp_path / "data.npz"), "--episodes", "24"),
+        *(
+            "evaluate",
+            *other,
+            "--method",
+            "critic",
+            "--resume",
+            str(tmp_path / "data.npz"),
+            "--episodes",
+            "24",
+        ),
         *("--critics", "linear", "--critics", str(tmp_path / "critic.npz")),
         *("--plot", str(tmp_path / "figure.png")),
     )

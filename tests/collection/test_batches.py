@@ -12,7 +12,9 @@ from tests.collection.test_collection import same_data
 
 @pytest.fixture(scope="module")
 def episodes() -> Dataset:
-    return revar.evaluate("gridworld", None, strategy="uniform", episodes=60, seed=3).dataset
+    result = revar.evaluate("gridworld", None, strategy="uniform", episodes=60, seed=3)
+    dataset: Dataset = result.dataset
+    return dataset
 
 
 def request(first: int, count: int) -> BatchRequest:

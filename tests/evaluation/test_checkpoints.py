@@ -1,7 +1,9 @@
+from math import inf
+
 import numpy as np
 import pytest
 
-from revar.evaluation.checkpoints import checkpoint_times, quantile
+from revar.evaluation.checkpoints import checkpoint_times, quantile, student_quantile
 
 
 @pytest.mark.parametrize(
@@ -44,3 +46,17 @@ def test_few_episodes_have_one_look() -> None:
     assert checkpoint_times(100) == [100]
     assert checkpoint_times(7) == [7]
     assert quantile(0.95, [7]) == quantile(0.95) == pytest.approx(1.959964, abs=1e-6)
+
+
+@pytest.mark.parametrize("episodes", [2, 10, 100])
+def test_student_has_the_chance_of_the_normal_quantile(episodes: int) -> None:
+    from scipy import stats
+
+    reach = student_quantile(quantile(0.9, [100, 200]), episodes)
+    inside = stats.norm.cdf(quantile(0.9, [100, 200]))
+    assert stats.t.cdf(reach, episodes - 1) == pytest.approx(inside, abs=1e-9)
+
+
+def test_one_episode_has_no_end() -> None:
+    assert student_quantile(1.96, 1) == inf
+    assert student_quantile(1.96, 10**6) == pytest.approx(1.96, rel=1e-5)

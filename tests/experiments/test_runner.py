@@ -1,6 +1,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,6 @@ from revar.experiments import shards
 from revar.experiments.engines import Advance, LocalEngine
 from revar.experiments.results import MANIFEST, read_manifest, read_results
 from revar.experiments.runner import run_experiment
-from revar.experiments.shards import Shard, ShardResult
 from tests.experiments.small import assert_equal_results, small, tables_in
 
 
@@ -20,11 +20,9 @@ class Watched:
 
     stop_after: int | None = None
     backwards: bool = False
-    played: list[Shard] = field(default_factory=list)
+    played: list[Any] = field(default_factory=list)
 
-    def play(
-        self, shards: Sequence[Shard], advance: Advance
-    ) -> Iterator[tuple[Shard, ShardResult, float]]:
+    def play(self, shards: Sequence[Any], advance: Advance) -> Iterator[tuple[Any, Any, float]]:
         order = shards[::-1] if self.backwards else shards
         for shard, result, seconds in LocalEngine(threads=1).play(order, advance):
             if len(self.played) == self.stop_after:
@@ -199,9 +197,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 def test_an_engine_that_gives_nothing_back_is_noticed(tmp_path: Path) -> None:
     class Idle:
-        def play(
-            self, shards: Sequence[Shard], advance: Advance
-        ) -> Iterator[tuple[Shard, ShardResult, float]]:
+        def play(self, shards: Sequence[Any], advance: Advance) -> Iterator[tuple[Any, Any, float]]:
             return iter(())
 
     with pytest.raises(InputError, match="shards vanished from"):

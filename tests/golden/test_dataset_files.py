@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from revar.datasets import Conditions, load_collected
+from revar.model.trajectory import Dataset
 
 HERE = Path(__file__).parent
 
@@ -13,6 +14,7 @@ HERE = Path(__file__).parent
 @pytest.mark.parametrize("suffix", ["npz", "parquet"])
 def test_format_1(suffix: str) -> None:
     dataset, conditions = load_collected(HERE / f"dataset_format_1.{suffix}")
+    assert isinstance(dataset, Dataset)
     assert dataset.start.tolist() == [0, 2, 3]
     assert dataset.states.tolist() == [0, 1, 1]
     assert dataset.actions.tolist() == [1, 0, 0]

@@ -11,7 +11,8 @@ from revar.estimators.estimator import Estimate
 from revar.evaluation.amounts import spent_on
 from revar.evaluation.findings import TableFindings
 from revar.evaluation.kept import KeptLimit
-from revar.evaluation.returns.result import FittedCritics, ReturnFindings
+from revar.evaluation.returns.result import ReturnFindings
+from revar.evaluation.returns.saving import FittedCritics
 from revar.model.budget import Budget
 from revar.model.limits import Limits
 from revar.model.statistics import VisitStatistics

@@ -112,6 +112,8 @@ def test_critics_are_saved_and_given_to_the_next(tmp_path: Path) -> None:
     found = evaluate(critics=["linear", path])
     assert "linear, 1 given" in found.table()
     assert found.value == evaluate(critics=["linear", first.critic]).value
+    with pytest.raises(InputError, match="learned from episodes of seed 8"):
+        evaluate(critics=[path], seed=8)
     np.savez(tmp_path / "other.npz", x=1)
     with pytest.raises(InputError, match="no critics saved by revar"):
         evaluate(critics=[tmp_path / "other.npz"])

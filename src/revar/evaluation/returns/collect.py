@@ -106,7 +106,7 @@ def collect_returns(
         choice = CriticChoice()
         if method == "critic":
             choice = choose_critics(
-                settings.critics, setting.observations, settings.features is not None
+                settings.critics, setting.observations, settings.features is not None, seed
             )
         estimator: ReturnEstimator | PairedEstimator
         if isinstance(goal, ValueGoal):

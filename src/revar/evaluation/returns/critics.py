@@ -11,8 +11,7 @@ from revar.critics.estimate import default_families
 from revar.critics.interface import ValueFunction
 from revar.environments.spaces import ArrayLayout, Layout
 from revar.errors import InputError
-from revar.evaluation.returns.result import FittedCritics
-from revar.evaluation.returns.saving import load_critics
+from revar.evaluation.returns.saving import FittedCritics, load_critics
 from revar.model.arrays import FloatArray
 
 ROWS = 4096  # observations that a model is asked about at once
@@ -26,7 +25,9 @@ class CriticChoice:
     given: tuple[ValueFunction, ...] = ()
 
 
-def choose_critics(critics: Any, observations: Layout | None, has_features: bool) -> CriticChoice:
+def choose_critics(
+    critics: Any, observations: Layout | None, has_features: bool, seed: int
+) -> CriticChoice:
     """What `critics=` stands for: a list of names of families, files, critics and models.
 
     Where none of them is a family, those that are usual are learned besides.
@@ -38,11 +39,11 @@ def choose_critics(critics: Any, observations: Layout | None, has_features: bool
     given: list[ValueFunction] = []
     for item in items:
         if isinstance(item, str | Path) and Path(item).suffix == ".npz":
-            given.extend(load_critics(item).values())
+            given.extend(_unseen(load_critics(item), seed))
         elif isinstance(item, str):
             names.append(item)
         elif isinstance(item, FittedCritics):
-            given.extend(item.critics.values())
+            given.extend(_unseen(item, seed))
         elif callable(getattr(item, "values", None)):
             given.append(item)
         elif callable(getattr(getattr(item, "policy", None), "predict_values", None)):
@@ -57,6 +58,16 @@ def choose_critics(critics: Any, observations: Layout | None, has_features: bool
             )
     default_families(names)  # refuses what is not known before the first episode
     return CriticChoice(tuple(dict.fromkeys(names)) or None, tuple(given))
+
+
+def _unseen(fitted: FittedCritics, seed: int) -> list[ValueFunction]:
+    """Critics that have not seen the episodes of a run with this seed."""
+    if fitted.seed == seed:
+        raise InputError(
+            f"critics has one that learned from episodes of seed {seed}, which are those of this "
+            f"run, and would bias it; give another seed"
+        )
+    return list(fitted.critics.values())
 
 
 @dataclass(frozen=True)

@@ -4,29 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite, nan
-from pathlib import Path
 
 import numpy as np
 
 from revar.critics.estimate import CorrectedReturns, estimate_returns
-from revar.critics.interface import Critic, CriticFamily, Experience, ValueFunction
+from revar.critics.interface import CriticFamily, Experience, ValueFunction
 from revar.errors import InputError
-from revar.evaluation.returns.saving import save_critics
+from revar.evaluation.returns.saving import FittedCritics
 from revar.model.arrays import FloatArray
 
 CLOSE = 1.05  # a gain below is called none
 OF_STEPS = ("inputs", "elapsed", "rewards", "scores", "actions", "noise")
-
-
-@dataclass(frozen=True, eq=False)
-class FittedCritics:
-    """A critic of every family, learned from all episodes; fixed from then on."""
-
-    critics: dict[str, Critic]  # by family
-
-    def save(self, path: str | Path) -> None:
-        """Write them (.npz)."""
-        save_critics(self.critics, path)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,7 +42,8 @@ class ReturnFindings:
         if not self.families:
             raise InputError(f"method {self.method!r} learned no critic here")
         return FittedCritics(
-            {family.name: family.fit(self.experience, self.seed) for family in self.families}
+            {family.name: family.fit(self.experience, self.seed) for family in self.families},
+            self.seed,
         )
 
     def at(self, episodes: int) -> CorrectedReturns:

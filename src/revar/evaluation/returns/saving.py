@@ -1,13 +1,13 @@
 """Fitted critics in files: the arrays that they are made of, as .npz, and never a pickle."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 
-from revar.critics.interface import Critic
 from revar.critics.linear_critic import LinearCritic
 from revar.critics.network_critic import NetworkCritic
 from revar.errors import InputError
@@ -17,15 +17,32 @@ VERSION = 1
 KINDS: dict[str, Any] = {"linear": LinearCritic, "network": NetworkCritic}  # by family
 
 
-def save_critics(critics: Mapping[str, Any], path: str | Path) -> None:
-    """Write critics by family (.npz)."""
+@dataclass(frozen=True, eq=False)
+class FittedCritics:
+    """A critic of every family, learned from all episodes of a run; fixed from then on."""
+
+    critics: Mapping[str, Any]  # by family
+    seed: int  # of the run
+
+    def save(self, path: str | Path) -> None:
+        """Write them (.npz)."""
+        save_critics(self, path)
+
+
+def save_critics(fitted: FittedCritics, path: str | Path) -> None:
+    """Write critics (.npz)."""
     target = check_critic_path(path)
     arrays = {
         f"{family}/{name}": array
-        for family, critic in critics.items()
+        for family, critic in fitted.critics.items()
         for name, array in critic.to_arrays().items()
     }
-    notes = {"format": FORMAT, "version": str(VERSION), "families": "/".join(critics)}
+    notes = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "families": "/".join(fitted.critics),
+        "seed": str(fitted.seed),
+    }
     part = target.with_name(f".{target.name}.part")
     try:
         with part.open("wb") as file:
@@ -45,8 +62,8 @@ def check_critic_path(path: str | Path) -> Path:
     return target
 
 
-def load_critics(path: str | Path) -> dict[str, Critic]:
-    """The critics of a file, by family."""
+def load_critics(path: str | Path) -> FittedCritics:
+    """The critics of a file."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             content = {name: archive[name] for name in archive.files}
@@ -67,6 +84,6 @@ def load_critics(path: str | Path) -> dict[str, Critic]:
             start = f"{family}/"
             arrays = {n.removeprefix(start): a for n, a in content.items() if n.startswith(start)}
             found[family] = KINDS[family].from_arrays(arrays)
+        return FittedCritics(found, int(str(content["seed"])))
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path} does not hold valid critics: {error}") from None
-    return found
