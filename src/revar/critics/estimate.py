@@ -22,6 +22,7 @@ from revar.model.arrays import FloatArray
 
 FAMILIES = ("linear", "network")
 LEAST_EPISODES = 2 * FOLDS  # with fewer, returns stay as they are
+NETWORK_FROM = 50  # episodes: with 25 networks made some intervals wider, docs/any_environment.md
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,11 +120,17 @@ def estimate_returns(
     )
 
 
-def default_families(names: Sequence[str] | None = None) -> tuple[CriticFamily, ...]:
-    """The families of these names: by default linear critics, and networks where JAX is there."""
+def default_families(
+    names: Sequence[str] | None = None, episodes: int | None = None
+) -> tuple[CriticFamily, ...]:
+    """The families of these names; by default linear critics, and networks where they are usual.
+
+    That is where JAX is installed, and there are enough episodes to teach them more than noise.
+    """
     if names is None:
         learnable = all(importlib.util.find_spec(each) for each in ("jax", "optax"))
-        names = FAMILIES if learnable else FAMILIES[:1]
+        enough = episodes is None or episodes >= NETWORK_FROM
+        names = FAMILIES if learnable and enough else FAMILIES[:1]
     for name in names:
         if name not in FAMILIES:
             raise InputError(f"there are no critics {name!r}; there are {', '.join(FAMILIES)}")

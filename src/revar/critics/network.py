@@ -149,8 +149,11 @@ class _Training:
             for i, each in enumerate(self._learners)
         ]
 
-    def say(self) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-        """Advantages, values at first observations and at resets, and of all steps, [world, n]."""
+    def say(self) -> tuple[Numbers, Numbers, Numbers, Numbers, Numbers]:
+        """Advantages, values at first observations and at resets, and of all steps, [world, n].
+
+        And means over resets, [world, fold], by the network that serves the fold.
+        """
         experience, learned = self._all, self._learned.rewards.size
         folds = experience.folds[experience.episode_of_step]
         first, resets = experience.inputs[experience.start[:-1]], experience.resets
@@ -159,6 +162,7 @@ class _Training:
         values[:, :learned], advantages[:, :learned] = self._values, self._advantages
         at_first = np.zeros((worlds, first.shape[0]))
         at_resets = np.zeros((worlds, resets.shape[0]))
+        means = np.zeros((worlds, FOLDS))
         for each, critic in zip(self._learners, self.critics(), strict=True):
             rows = learned + np.flatnonzero(folds[learned:] == each.serves)
             said = critic.outputs(experience.inputs[rows], experience.elapsed[rows])
@@ -167,9 +171,12 @@ class _Training:
             # Both by the same code: a GPU rounds otherwise, and the difference has to be unbiased.
             own = experience.folds == each.serves
             at_first[each.world, own] = critic.values(first[own], np.zeros(own.sum()))
-            if len(each.without) == 1:
-                at_resets[each.world] = critic.values(resets, np.zeros(resets.shape[0]))
-        return advantages, at_first, at_resets, values
+            if resets.shape[0]:
+                there = critic.values(resets, np.zeros(resets.shape[0]))
+                means[each.world, each.serves] = there.mean()
+                if len(each.without) == 1:
+                    at_resets[each.world] = there
+        return advantages, at_first, at_resets, values, means
 
     def _first_parameters(self) -> Parameters:
         inputs, width = self._scalings[0].width, self._family.width

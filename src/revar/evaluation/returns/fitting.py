@@ -138,7 +138,7 @@ class ReturnEstimator:
             resets = self.resets.of(len(episodes), playing, width)
             begun = time.perf_counter()
             experience = replace(experience, resets=resets)
-            families = default_families(self.choice.families)
+            families = default_families(self.choice.families, len(every))
             given = [*self.choice.given, *self._practise(families, width)]
         corrected = _correct(experience, families, given, self.seed)
         self.seconds += time.perf_counter() - begun
