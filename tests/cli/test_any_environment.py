@@ -1,4 +1,4 @@
-"""`revar evaluate` and `revar advise` where observations are not discrete."""
+"""`revar evaluate`, `compare` and `advise` where observations are not discrete."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from revar import load_dataset
-from tests.cli.running import output_of, refusal
+from tests.cli.running import invoked, output_of, refusal
 
 WORLD = "tests.evaluation.returns.worlds:"
 DRIFT = (f"{WORLD}make", "--policy", f"{WORLD}steer", "--seed", "3")
@@ -74,6 +74,47 @@ def test_advice() -> None:
         )
     )
     assert stated["critic"] is None and stated["mean_return"]["unit"] == "episodes"
+
+
+TWO = (f"{WORLD}make", f"steer={WORLD}steer", f"any={WORLD}other", "--seed", "3")
+
+
+def test_policies_are_compared(tmp_path: Path) -> None:
+    critics = ("--critics", "linear", "--resets", "40", "--features", f"{WORLD}squares")
+    shown = output_of(
+        *("compare", *TWO, "--episodes", "40", *critics, "--output", str(tmp_path / "runs.npz")),
+        *("--plot", str(tmp_path / "forest.png")),
+    )
+    assert "method critic, in pairs that start alike" in shown
+    assert (tmp_path / "forest.png").exists() and len(load_dataset(tmp_path / "runs.npz")) == 40
+    more = ("--episodes", "48", *critics, "--json", "--resume", str(tmp_path / "runs.npz"))
+    found = json.loads(output_of("compare", *TWO, *more))
+    assert found["method"] == "critic" and found["episodes"] == 48
+    assert set(found["values"]) == {"steer", "any"} and list(found["differences"]) == ["any"]
+    for value in found["values"].values():
+        assert value["mean_return_standard_error"] > 0 and value["fitting_seconds"] > 0
+
+
+def test_policies_are_compared_by_mean_returns() -> None:
+    found = json.loads(output_of("compare", *TWO, "--episodes", "40", "--method", "mean", "--json"))
+    assert found["method"] == "mean"
+    for value in found["values"].values():
+        assert value["value"] == value["mean_return"]
+    assert "'mean' has no critics" in refusal("compare", *TWO, "--method", "mean", "--resets", "5")
+
+
+def test_a_critic_that_was_not_learned_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "critic.npz"
+    done = invoked("evaluate", "gridworld", "--episodes", "20", "--save-critic", str(path))
+    assert "value" in done.stdout  # what was collected is shown
+    assert "method 'table' learns no critic" in str(done.exception)
+    assert not path.exists()
+
+
+def test_help_shows_it() -> None:
+    for command in ("evaluate", "compare"):
+        text = output_of(command, "--help")
+        assert "CartPole-v1" in text and "--critics" in text and "--resets" in text
 
 
 def test_refused_in_a_sentence(tmp_path: Path) -> None:

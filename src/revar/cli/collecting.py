@@ -10,7 +10,13 @@ from typing import Any
 
 import click
 
-from revar.cli.options import EPISODES, parse_bins, parse_named_values, search_this_folder
+from revar.cli.options import (
+    EPISODES,
+    parse_bins,
+    parse_named_values,
+    parse_returns,
+    search_this_folder,
+)
 from revar.cli.spending import parse_cost, parse_limits
 from revar.errors import INTERRUPTED, InputError
 
@@ -22,6 +28,10 @@ def collect_and_show(
     *,
     env_options: tuple[str, ...],
     bins_text: str | None,
+    method: str | None,
+    features_name: str | None,
+    resets: int | None,
+    critic_names: tuple[str, ...],
     episodes: int | None,
     steps: int | None,
     budget: float | None,
@@ -35,6 +45,7 @@ def collect_and_show(
     resume: str | None,
     figure: str | None,
     as_json: bool,
+    save_critic: str | None = None,
     **collecting: Any,
 ) -> None:
     """Run with the settings that the options give, and show the result; nothing is lost."""
@@ -47,6 +58,10 @@ def collect_and_show(
         from revar.evaluation.plot import check_figure_path
 
         check_figure_path(figure)
+    if save_critic is not None:
+        from revar.evaluation.returns.saving import check_critic_path
+
+        check_critic_path(save_critic)
     stopped: revar.EvaluationError | None = None
     try:
         found = run(
@@ -61,6 +76,9 @@ def collect_and_show(
             ),
             env_options=parse_named_values(env_options),
             bins=parse_bins(bins_text),
+            **parse_returns(
+                method=method, features_name=features_name, resets=resets, critic_names=critic_names
+            ),
             progress=sys.stderr.isatty(),
             save=output,
             resume=resume,
@@ -77,6 +95,10 @@ def collect_and_show(
     click.echo(json.dumps(numbers(found), indent=1) if as_json else _text(found, saved))
     if figure is not None:
         found.plot(figure)
+    if save_critic is not None:
+        if found.method == "table":
+            raise InputError(f"{save_critic} is not written: method 'table' learns no critic")
+        found.save_critic(save_critic)
     if stopped is not None:
         raise stopped
     if not found.complete:

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from revar.cli.collecting import collect_and_show, finite
-from revar.cli.options import collecting_options, environment_options
+from revar.cli.options import collecting_options, environment_options, returns_options
 from revar.errors import InputError
 
 if TYPE_CHECKING:
     from revar.estimators.estimator import Estimate
     from revar.evaluation.comparison import ComparisonResult
+    from revar.evaluation.returns.result import ReturnFindings
 
 OWN = "own"
 
@@ -28,6 +29,7 @@ OWN = "own"
 @click.option("--decide", type=float, help="Stop when the best is known with that confidence.")
 @click.option("--indifference", type=float, help="A difference that does not matter.")
 @click.option("--confidence", type=float, help="Default: 0.95, or that of --decide.")
+@returns_options
 @collecting_options
 def compare(
     environment: str,
@@ -44,6 +46,9 @@ def compare(
     POLICY is uniform, a .npy or .npz file, module:function, or own, for that of a built-in problem.
     Ctrl-C prints what is known so far and saves the episodes; --resume goes on from there.
 
+    Where observations or actions are not discrete, the policies play in turn, each from the same
+    resets, and critics narrow the intervals: see revar evaluate --help.
+
     \b
     Examples:
       revar compare FrozenLake-v1 old=old.npy new=new.npy --discount 0.99 --episodes 5000
@@ -51,6 +56,9 @@ def compare(
       revar compare gridworld own=own uniform=uniform --decide 0.99 --indifference 0.05
       revar compare FrozenLake-v1 old=old.npy new=new.npy --steps 50000 --max-ratio 3
       revar compare my_module:Simulator old=old.npy new=new.npy --workers 8 --output runs.npz
+      revar compare CartPole-v1 old=my_module:old new=my_module:new --episodes 400 --critics linear
+      revar compare Pendulum-v1 a=my_module:a b=my_module:b --decide 0.95 --episodes 2000
+      revar compare CartPole-v1 a=my_module:a b=uniform --method mean --episodes 200
     """
     import revar
 
@@ -85,12 +93,20 @@ def _load(policies: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _numbers(result: "ComparisonResult") -> dict[str, Any]:
+    from revar.evaluation.returns.result import PairedFindings
+
+    found = result.findings
+    returns = found.each if isinstance(found, PairedFindings) else {}
     return {
         "best": result.best,
         "decided": result.decided,
         "verdict": str(result.verdict),
         "confidence": result.confidence,
-        "values": {name: _estimate(value) for name, value in result.values.items()},
+        "method": result.method,
+        "values": {
+            name: _estimate(value) | (_mean_return(returns[name]) if returns else {})
+            for name, value in result.values.items()
+        },
         "differences": {
             name: {
                 **_estimate(difference),
@@ -108,6 +124,15 @@ def _numbers(result: "ComparisonResult") -> dict[str, Any]:
         "question": result.question,
         "seed": result.seed,
         "stopped": result.stopped,
+    }
+
+
+def _mean_return(findings: "ReturnFindings") -> dict[str, Any]:
+    corrected = findings.corrected
+    return {
+        "mean_return": corrected.mean_return,
+        "mean_return_standard_error": finite(corrected.mean_return_error),
+        "fitting_seconds": findings.fitting_seconds,
     }
 
 

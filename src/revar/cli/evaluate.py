@@ -39,11 +39,6 @@ def evaluate(
     epsilon: float | None,
     confidence: float,
     half_width: float | None,
-    method: str | None,
-    features_name: str | None,
-    resets: int | None,
-    critic_names: tuple[str, ...],
-    save_critic: str | None,
     **collecting: Any,
 ) -> None:
     """Evaluate a policy in a Gymnasium environment, and say how sure the value is.
@@ -70,22 +65,11 @@ def evaluate(
     """
     import revar
 
-    if save_critic is not None:
-        from revar.evaluation.returns.saving import check_critic_path
-
-        check_critic_path(save_critic)
-
     def run(**settings: Any) -> "EvaluationResult":
         policy = load_policy_option(environment, policy_name, epsilon, settings["env_options"])
-        returns = parse_returns(
-            method=method, features_name=features_name, resets=resets, critic_names=critic_names
+        return revar.evaluate(
+            environment, policy, half_width=half_width, confidence=confidence, **settings
         )
-        found = revar.evaluate(
-            environment, policy, half_width=half_width, confidence=confidence, **settings, **returns
-        )
-        if save_critic is not None:
-            found.save_critic(save_critic)
-        return found
 
     collect_and_show(run, _numbers, environment, **collecting)
 
