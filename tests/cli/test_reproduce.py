@@ -4,12 +4,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from revar.experiments import critics, shards
 from revar.experiments import experiment as declarations
-from revar.experiments import shards
 from revar.experiments.experiment import PAPER, Experiment
 from revar.experiments.results import read_manifest, read_results
 from tests.cli.running import cells_of, invoked, output_of, refusal, take_away
-from tests.experiments.small import SMALL_TOML, small
+from tests.experiments.small import SMALL_TOML, STUDY, small
 from tests.reports.hostile import FORMULA, SCRIPT, hostile_experiment
 from tests.reports.tiny import tiny_experiment
 
@@ -63,10 +63,27 @@ def test_all_is_all_of_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         return small(name=name, problems=["bandit"], figures=[], runs=2, episodes=3)
 
     monkeypatch.setattr(declarations, "load_built_in", note)
+    monkeypatch.setattr(critics, "load_critic_study", lambda: STUDY)
     found = output_of("reproduce", "all", "--output", str(tmp_path), "--no-report", "--json")
     assert played == list(PAPER)
-    assert [each["experiment"] for each in json.loads(found)] == list(PAPER)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(PAPER)
+    every = [*PAPER, "critics"]
+    assert [each["experiment"] for each in json.loads(found)] == every
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(every)
+
+
+def test_the_study_of_critics(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(critics, "load_critic_study", lambda: STUDY)
+    output = output_of("reproduce", "critics", "--output", str(tmp_path), columns=200)
+    assert output.startswith("Small\n")
+    assert cells_of(output, "line", "9", "2")[8].endswith("%")
+    page = tmp_path / "critics" / "report.html"
+    assert output.rstrip().endswith(f"report: {page}")
+    page.unlink()
+    # Nothing is run again: neither for a report, nor by the same command.
+    monkeypatch.setattr(critics, "evaluate", None)
+    assert output_of("report", str(tmp_path)) == f"report: {page}\n"
+    assert page.exists()
+    assert output_of("reproduce", "critics", "--output", str(tmp_path), columns=200) == output
 
 
 def test_a_file_of_one_s_own(spec: str, tmp_path: Path) -> None:
@@ -118,13 +135,14 @@ def test_json_is_all_that_is_printed(spec: str, tmp_path: Path) -> None:
         (
             (),
             "which experiment? Name one of tree, gridworld, ablation, regret, examples, flow, "
-            "coverage, peers, compare, or all",
+            "coverage, peers, compare, critics, or all",
         ),
         (("tre",), "unknown experiment 'tre'; did you mean 'tree'?"),
+        (("critic",), "unknown experiment 'critic'; did you mean 'critics'?"),
         (
             ("all", "forest"),
             "unknown experiment 'forest'; there are tree, gridworld, ablation, "
-            "regret, examples, flow, coverage, peers, compare",
+            "regret, examples, flow, coverage, peers, compare, critics",
         ),
     ],
 )

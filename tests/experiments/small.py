@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from revar.experiments.critic_problems import CriticProblem
+from revar.experiments.critics import CriticStudy, Size
 from revar.experiments.experiment import Experiment, record_of
 from revar.experiments.results import Results, Series
 
@@ -33,6 +35,21 @@ strategies = [
   "revar",
 ]
 """
+
+LINE = CriticProblem(
+    name="line", environment="CartPole-v1", policy="cartpole-line:1", horizon=20, value=19.0
+)
+PENDULUM = CriticProblem(
+    name="pendulum", environment="Pendulum-v1", policy="normal-network:pendulum_ppo", horizon=10
+)
+STUDY = CriticStudy(
+    name="critics",
+    title="Small",
+    question="Does it run?",
+    sizes=(Size(episodes=9, runs=2),),
+    problems=(LINE, PENDULUM),
+    critics=("linear",),
+)
 
 
 def small(**changes: Any) -> Experiment:

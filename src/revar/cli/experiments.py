@@ -243,6 +243,7 @@ def _choose_experiments(
 ) -> "tuple[list[Experiment], bool]":
     """The experiments that are named, and whether the study of critics is among them."""
     from revar.experiments.experiment import (
+        CRITICS,
         PAPER,
         check_experiment,
         load_built_in,
@@ -250,9 +251,9 @@ def _choose_experiments(
     )
 
     if not names and not specs:
-        raise InputError(f"which experiment? Name one of {', '.join(PAPER)}, critics, or all")
-    with_critics = "critics" in names or "all" in names
-    named = [name for name in names if name != "critics"]
+        raise InputError(f"which experiment? Name one of {', '.join((*PAPER, CRITICS))}, or all")
+    with_critics = CRITICS in names or "all" in names
+    named = [name for name in names if name != CRITICS]
     wanted = dict.fromkeys(each for name in named for each in (PAPER if name == "all" else (name,)))
     chosen = [load_built_in(name) for name in wanted] + [read_experiment(path) for path in specs]
     for experiment in chosen:

@@ -96,6 +96,9 @@ def run_critic_study(
 ) -> CriticResults:
     """Run the study and store its results in `directory`; what is stored is not run again."""
     sized = study.at_size(quick=quick)
+    found = _read_finished(sized, directory, seed)
+    if found is not None:
+        return found
     shards = critic_shards(sized, seed)
     stored = play_missing(shards, directory, engine, progress)
     fields = CriticShardResult.__struct_fields__
@@ -113,7 +116,7 @@ def run_critic_study(
         quick=quick,
         digest=sized.digest(),
         seed=seed,
-        versions=versions() | {"critics": digest_of_sources()},
+        versions=_versions(),
         seconds=sum(seconds for _, seconds in stored),
     )
     (directory / MANIFEST).unlink(missing_ok=True)
@@ -121,6 +124,21 @@ def run_critic_study(
     with replace_file(directory / MANIFEST) as new:
         new.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1))
     return CriticResults(manifest, _series(manifest, columns))
+
+
+def _versions() -> dict[str, str]:
+    return versions() | {"critics": digest_of_sources()}
+
+
+def _read_finished(sized: CriticStudy, directory: Path, seed: int) -> CriticResults | None:
+    """The results in the directory, if they are complete and of this very study."""
+    try:
+        found = read_critic_results(directory)
+    except InputError:
+        return None
+    now = (sized.digest(), seed, _versions())
+    made = found.manifest
+    return found if (made.digest, made.seed, made.versions) == now else None
 
 
 def holds_critic_study(directory: Path) -> bool:

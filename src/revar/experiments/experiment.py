@@ -34,6 +34,7 @@ PAPER = (
     "peers",
     "compare",
 )
+CRITICS = "critics"  # a study with results of its own kind
 
 
 class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -169,8 +170,9 @@ def load_built_in(name: str) -> Experiment:
     """Load the built-in experiment of that name."""
     source = files("revar.experiments").joinpath("built_in", f"{name}.toml")
     if name not in PAPER and not (name.isidentifier() and source.is_file()):
-        near = difflib.get_close_matches(name, PAPER, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(PAPER)}"
+        known = (*PAPER, CRITICS)
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
         raise InputError(f"unknown experiment {name!r}; {hint}")
     return parse_experiment(source.read_text(encoding="utf-8"), f"experiment {name!r}")
 
