@@ -88,8 +88,8 @@ def draw(chart: Chart) -> Figure:
 
 def _draw_panels(chart: Chart) -> Figure:
     with rc_context(SETTINGS):
-        columns = min(COLUMNS, len(chart.panels))
-        rows = -(-len(chart.panels) // columns)
+        rows = -(-len(chart.panels) // COLUMNS)
+        columns = -(-len(chart.panels) // rows)
         tall = max(len(panel.categories) for panel in chart.panels)
         width, height = PANEL_INCHES
         height = max(height, 0.75 + 0.2 * tall)
@@ -229,9 +229,10 @@ def _draw_interval(axes: Axes, line: Line) -> None:
         yerr=line.error,
         color=line.style.color,
         marker=line.style.marker,
+        linestyle="none",
         markersize=5,
         capsize=5,
-        linewidth=2,
+        elinewidth=2,
         label=line.label,
     )
 
