@@ -5,6 +5,11 @@ below, which stands in for one so that the example needs nothing else. With the 
 
     model = stable_baselines3.DQN.load("lake.zip")
     revar.evaluate("FrozenLake-v1", model, episodes=2000)
+
+and where observations are continuous, with actions drawn as in training:
+
+    model = stable_baselines3.PPO.load("pole.zip")
+    revar.evaluate("CartPole-v1", revar.policy_from_sb3(model), episodes=100)
 """
 
 import gymnasium

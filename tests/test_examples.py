@@ -9,7 +9,7 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 TELLING = {
     "blackjack": "stick from 16",
-    "cart_pole": "standard errors",
+    "cart_pole": "the mean return would need",
     "compare_policies": "are the best",
     "custom_environment": "on-policy would need",
     "frozen_lake": "the exact value is",

@@ -101,11 +101,11 @@ def paid_campaign(**changes: Any) -> Campaign:
 def test_a_snapshot_equals_the_fold() -> None:
     campaign = paid_campaign()
     saved = campaign.read(lambda state, _: snapshot_of(state))
-    folded = Campaign.open(campaign.storage, "c")
+    replayed = Campaign.open(campaign.storage, "c")
     restored = restore(campaign.definition, saved)
     assert snapshot_of(restored).body == saved.body
-    assert folded.read(lambda state, _: snapshot_of(state)).body == saved.body
-    ours, theirs = folded.read(lambda state, _: state.collection), restored.collection
+    assert replayed.read(lambda state, _: snapshot_of(state)).body == saved.body
+    ours, theirs = replayed.read(lambda state, _: state.collection), restored.collection
     assert ours.budget == theirs.budget == Budget(40.0, "cost")
     assert (ours.spent, ours.steps, ours.finished) == (theirs.spent, theirs.steps, theirs.finished)
     for name in ("return", "steps", "cost", "unsafe", "late"):

@@ -161,7 +161,7 @@ def propose(state: CampaignState, command: Command, now: Clock) -> tuple[list[Ev
 
 
 def answer(state: CampaignState, command: Command, verdict: Verdict, now: Clock) -> Reply:
-    """What the caller is told, after the events have been folded."""
+    """What the caller is told, after the events have been replayed."""
     if verdict.effect is Effect.REFUSED:
         return _error(state, verdict, now)
     if isinstance(command, Closed):

@@ -1,4 +1,4 @@
-"""The log of one campaign, folded: reading what others appended, and appending commands."""
+"""The log of one campaign, replayed: reading what others appended, and appending commands."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ from revar.campaigns.events import (
     decode_event,
     encode_event,
 )
-from revar.campaigns.rules import CampaignError, Verdict, fold
+from revar.campaigns.rules import CampaignError, Verdict, replay
 from revar.campaigns.snapshots import restore, snapshot_due, snapshot_of
 from revar.campaigns.state import CampaignState
 from revar.campaigns.storage import Storage
@@ -121,22 +121,22 @@ class CampaignLog:
             return verdicts
 
     def _append(self, events: Sequence[Event], judged: Callable[[int, Verdict], None]) -> None:
-        """Append the events and fold the log up to them; `judged` is called with each verdict."""
+        """Append the events and replay the log up to them; `judged` is called with each verdict."""
         added = self.storage.append(self.id, [encode_event(event) for event in events])
         first = added.position - len(events) + 1
         if self._state.position < first - 1:
             self._read_on(first - 1)  # others were quicker
         for number, event in enumerate(events):
-            judged(number, fold(self._state, first + number, added.time, event))
+            judged(number, replay(self._state, first + number, added.time, event))
         self._keep_snapshot()
 
     def _read_on(self, until: int | None) -> None:
-        """Fold events up to a position, or to the end of the log."""
+        """Replay events up to a position, or to the end of the log."""
         while until is None or self._state.position < until:
             limit = PAGE if until is None else min(PAGE, until - self._state.position)
             page = self.storage.read(self.id, self._state.position, limit)
             for stored in page:
-                fold(self._state, stored.position, stored.time, decode_event(stored.body))
+                replay(self._state, stored.position, stored.time, decode_event(stored.body))
             if len(page) < limit:
                 return
             self._keep_snapshot()

@@ -83,7 +83,7 @@ class BudgetReservedError(CampaignError):
         self.retry_after = retry_after
 
 
-def fold(state: CampaignState, position: int, time: float, event: Event) -> Verdict:
+def replay(state: CampaignState, position: int, time: float, event: Event) -> Verdict:
     """Judge the next event of the log, and apply it to the state if it takes effect."""
     if position != state.position + 1:
         raise AssertionError(f"event {position} follows on event {state.position}")
@@ -105,12 +105,12 @@ def events_in_effect(
     state = CampaignState(msgspec.structs.replace(definition, strategy=strategy))
     state.history.next_point = sys.maxsize  # nobody asks for it
     for position, (time, event) in enumerate(events, 1):
-        if fold(state, position, time, event).effect is Effect.TAKEN:
+        if replay(state, position, time, event).effect is Effect.TAKEN:
             yield time, event, state
 
 
 def judge(state: CampaignState, event: Event, time: float) -> Verdict:
-    """What `fold` would say; nothing changes."""
+    """What `replay` would say; nothing changes."""
     if isinstance(event, Started | Closed | Merged):
         return _ABOUT_CAMPAIGN[type(event)](state, event)
     record = state.records.get(event.episode)

@@ -1,7 +1,7 @@
 """Snapshots: the state of a campaign as bytes, so that opening it reads only the log's tail.
 
 MessagePack of plain records. A snapshot is a convenience: one that is not understood is ignored,
-and the log is folded from its beginning.
+and the log is replayed from its beginning.
 """
 
 import msgspec

@@ -123,7 +123,7 @@ def ranking_of(collection: Collection, confidence: float = 0.95) -> Ranking:
 
 
 def status_of(name: str, campaign_id: str, state: CampaignState, now: float) -> Status:
-    """The status that follows from the folded log."""
+    """The status that follows from the replayed log."""
     length = state.definition.lease
     estimate = ranking = None
     with suppress(InputError):  # while the data says nothing yet
