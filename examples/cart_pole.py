@@ -1,8 +1,8 @@
 """CartPole: continuous observations, the mean return with critics, and what bins make of it.
 
 Critics learn from the episodes themselves what actions and start states explain of their returns.
-That biases nothing. Observations that are cut into bins make a table, and another problem of it: the
-check plays the policy itself and compares its mean return.
+That biases nothing. Observations that are cut into bins make a table, and another problem of it:
+the check plays the policy itself and compares its mean return.
 """
 
 import revar
