@@ -1,8 +1,8 @@
 """Are values with critics unbiased, and do their intervals hold? Many runs of 50 episodes.
 
-`python -m benchmarks.critic_coverage` writes benchmarks/results/critic_coverage.md and .json: linear
-systems whose values are known in closed form, and CartPole and Pendulum, whose values come from
-many episodes. Rows that are stored already are kept unless `--anew` is given.
+`python -m benchmarks.critic_coverage` writes benchmarks/results/critic_coverage.md and .json:
+linear systems whose values are known in closed form, and CartPole and Pendulum, whose values come
+from many episodes. Rows that are stored already are kept unless `--anew` is given.
 """
 
 import argparse
