@@ -9,6 +9,8 @@ Networks learn in JAX, all of them at once. The critics that come of it need Num
 """
 
 import importlib
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
@@ -252,6 +254,10 @@ def _first_episodes(experience: Experience) -> Experience:
 
 
 def _load_jax_part() -> ModuleType:
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "jax" not in sys.modules and "xla_gpu_deterministic_ops" not in flags:
+        # Read when JAX starts; without it a GPU adds up in another order each time.
+        os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true".strip()
     require_extra("jax", "critic")
     require_extra("optax", "critic")
     return importlib.import_module("revar.critics.network_training")

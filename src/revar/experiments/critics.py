@@ -22,7 +22,7 @@ from revar.experiments.experiment import digest_of, record_of
 from revar.model.arrays import FloatArray, IntArray
 
 SHARD_VERSION = 1
-RUNS_OF_A_SHARD = 10  # what is lost when the process is killed is some of these
+RUNS_OF_A_SHARD = 5  # what is lost when the process is killed
 
 
 class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
