@@ -130,6 +130,18 @@ def test_observations_are_normalised_as_in_training() -> None:
     np.testing.assert_array_equal(given.noise, drawn.noise)
 
 
+def test_a_model_as_it_is_takes_the_action_that_it_holds_best() -> None:
+    model = Model(OnPolicy("categorical", spaces.Discrete(2)), normalized=True)
+    spaces_of = layout_of(OBSERVATIONS), layout_of(spaces.Discrete(2), "action")
+    policy = sampled_policy(model, *spaces_of)
+    assert not policy.law.parts
+    np.testing.assert_array_equal(np.ravel(draw(policy).rows), SUMS > 0)
+    assert model.policy.asked == [2]  # once for both observations
+    model.policy.lstm_actor = object()
+    with pytest.raises(InputError, match="Model is recurrent"):
+        sampled_policy(model, *spaces_of)
+
+
 def test_models_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InputError, match="object is no model of Stable-Baselines3"):
         revar.policy_from_sb3(object())

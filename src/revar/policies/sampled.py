@@ -16,6 +16,7 @@ from revar.policies.categorical import ProbabilityPolicy, TablePolicy
 from revar.policies.continuous import Deterministic, DeterministicPolicy, UniformPolicy
 from revar.policies.forms import SoftTable, load_policy
 from revar.policies.interface import Draw, SampledPolicy, ask_policy, read_action
+from revar.policies.stable_baselines import policy_from_sb3
 
 # Noise is looked at after so many draws, and each time that they have doubled; normal noise is off
 # by so many standard errors once in 10^8 looks.
@@ -35,6 +36,8 @@ def sampled_policy(policy: Any, observations: Layout, actions: Layout) -> Sample
         return UniformPolicy(actions)
     if isinstance(policy, type):
         raise InputError(f"policy is the class {policy.__name__}; give an object of it")
+    if callable(getattr(getattr(policy, "policy", None), "obs_to_tensor", None)):
+        policy = policy_from_sb3(policy, deterministic=True)  # a model of Stable-Baselines3
     if callable(getattr(policy, "for_spaces", None)):
         made: SampledPolicy = policy.for_spaces(observations, actions)
         return made
