@@ -36,8 +36,8 @@ def sampled_policy(policy: Any, observations: Layout, actions: Layout) -> Sample
         return UniformPolicy(actions)
     if isinstance(policy, type):
         raise InputError(f"policy is the class {policy.__name__}; give an object of it")
-    if callable(getattr(getattr(policy, "policy", None), "obs_to_tensor", None)):
-        policy = policy_from_sb3(policy, deterministic=True)  # a model of Stable-Baselines3
+    if _is_stable_baselines(policy):
+        policy = policy_from_sb3(policy, deterministic=True)
     if callable(getattr(policy, "for_spaces", None)):
         made: SampledPolicy = policy.for_spaces(observations, actions)
         return made
@@ -53,6 +53,13 @@ def sampled_policy(policy: Any, observations: Layout, actions: Layout) -> Sample
     if not callable(policy):
         policy = _table(policy, observations, actions)
     return ProbabilityPolicy(policy, actions)
+
+
+def _is_stable_baselines(policy: Any) -> bool:
+    """Whether this is a model of Stable-Baselines3 itself, and not what was made of it."""
+    networks = getattr(policy, "policy", None)
+    asked = callable(getattr(policy, "predict", None))
+    return asked and callable(getattr(networks, "obs_to_tensor", None))
 
 
 @dataclass(frozen=True, eq=False)
