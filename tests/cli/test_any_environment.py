@@ -1,4 +1,4 @@
-"""`revar evaluate` and `revar advise` where observations are not discrete."""
+"""`revar evaluate`, `compare` and `advise` where observations are not discrete."""
 
 import json
 from pathlib import Path
@@ -81,3 +81,10 @@ def test_refused_in_a_sentence(tmp_path: Path) -> None:
     assert "has no 'nothing'" in refusal("evaluate", *DRIFT, "--features", f"{WORLD}nothing")
     late = refusal("evaluate", *DRIFT, "--save-critic", str(tmp_path / "nowhere" / "critic.npz"))
     assert "there is no folder" in late
+
+
+def test_policies_compared_by_their_returns() -> None:
+    policies = (f"steer={WORLD}steer", f"other={WORLD}other", "--seed", "3", "--episodes", "24")
+    command = ("compare", f"{WORLD}make", *policies)
+    assert "method mean, in pairs" in output_of(*command, "--method", "mean")
+    assert "method critic, in pairs" in output_of(*command, "--critics", "linear", "--resets", "9")

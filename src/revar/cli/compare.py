@@ -5,7 +5,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from revar.cli.collecting import collect_and_show, finite
-from revar.cli.options import collecting_options, environment_options
+from revar.cli.options import (
+    collecting_options,
+    environment_options,
+    parse_returns,
+    returns_options,
+)
 from revar.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +33,7 @@ OWN = "own"
 @click.option("--decide", type=float, help="Stop when the best is known with that confidence.")
 @click.option("--indifference", type=float, help="A difference that does not matter.")
 @click.option("--confidence", type=float, help="Default: 0.95, or that of --decide.")
+@returns_options
 @collecting_options
 def compare(
     environment: str,
@@ -36,6 +42,10 @@ def compare(
     decide: float | None,
     indifference: float | None,
     confidence: float | None,
+    method: str | None,
+    features_name: str | None,
+    resets: int | None,
+    critic_names: tuple[str, ...],
     **collecting: Any,
 ) -> None:
     """Compare policies by episodes that answer which of them is the best.
@@ -49,20 +59,26 @@ def compare(
       revar compare FrozenLake-v1 old=old.npy new=new.npy --discount 0.99 --episodes 5000
       revar compare FrozenLake-v1 a=my_module:a b=my_module:b c=uniform --decide 0.95
       revar compare gridworld own=own uniform=uniform --decide 0.99 --indifference 0.05
+      revar compare CartPole-v1 a=my_module:a b=my_module:b --episodes 400 --critics linear
       revar compare FrozenLake-v1 old=old.npy new=new.npy --steps 50000 --max-ratio 3
       revar compare my_module:Simulator old=old.npy new=new.npy --workers 8 --output runs.npz
     """
     import revar
 
     def run(**settings: Any) -> "ComparisonResult":
+        chosen = _load(policies)
+        returns = parse_returns(
+            method=method, features_name=features_name, resets=resets, critic_names=critic_names
+        )
         return revar.compare(
             environment,
-            _load(policies),
+            chosen,
             question=question,
             decide=decide,
             indifference=indifference,
             confidence=confidence,
             **settings,
+            **returns,
         )
 
     collect_and_show(run, _numbers, environment, **collecting)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 import revar
 from revar.datasets import load_collected
@@ -166,6 +167,10 @@ def test_stored_episodes_by_themselves(tmp_path: Path) -> None:
         path, worlds.steer, horizon=8, critics=["linear"], env=worlds.make, resets=100
     )
     assert reset.return_findings.resets == 100
+    nobody = revar.evaluate_data(
+        path, None, horizon=8, critics=["linear"], env=worlds.make, resets=100
+    )
+    assert nobody.value == reset.value
     for data in (path, found.dataset):
         with pytest.raises(InputError, match="played by another policy"):
             revar.evaluate_data(data, worlds.other, horizon=8)
@@ -193,3 +198,39 @@ def test_advice() -> None:
         worlds.make, worlds.steer, half_width=0.2, pilot=20, seed=1, method="mean", cost="fuel"
     )
     assert cost.mean_return.unit == "cost"
+
+
+@pytest.mark.parametrize("policy", [worlds.steer, worlds.other])
+def test_earlier_episodes_of_the_same_seed_are_refused(policy: Any) -> None:
+    earlier = evaluate(policy=policy, method="mean").dataset  # that it has seed 3 is not known
+    with pytest.raises(revar.EvaluationError, match="drawn with the seed of this run") as caught:
+        evaluate(prior=earlier)
+    assert caught.value.result.episodes == 24 and caught.value.result.method == "mean"
+
+
+def test_observations_that_are_no_numbers_can_be_resumed(tmp_path: Path) -> None:
+    def run(episodes: int, **options: Any) -> revar.EvaluationResult:
+        return evaluate(
+            env=Spelled(), policy=worlds.other, episodes=episodes, features=ord, **options
+        )
+
+    path = tmp_path / "data.npz"
+    run(10, save=path)
+    assert same(run(16, resume=path), run(16))
+
+
+class Spelled(worlds.Drift):
+    """Says its number as a letter."""
+
+    observation_space: Any = spaces.Text(1)
+
+    def reset(self, **options: Any) -> Any:
+        super().reset(**options)
+        return self._letter(), {}
+
+    def step(self, action: Any) -> Any:
+        _, *rest = super().step(action)
+        return self._letter(), *rest
+
+    def _letter(self) -> str:
+        return "abcdefg"[round(self.x) + 3]

@@ -191,7 +191,7 @@ def _check_stored(stored: Episodes, earlier: Conditions, setting: Setting, diges
     if (stored.features is None) != (setting.features is None):
         was = "without" if stored.features is None else "with"
         raise InputError(f"the file was collected {was} features=; give it as prior, or the same")
-    if setting.features is not None and stored.features is not None:
+    if setting.features is not None and stored.features is not None and stored.observations.size:
         row = setting.features.row(setting.observations.value(stored.observations[0]))
         if not np.array_equal(row, stored.features[0]):
             raise InputError("the file was collected with other features")

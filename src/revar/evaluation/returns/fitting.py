@@ -139,6 +139,8 @@ class ReturnEstimator:
             begun = time.perf_counter()
             experience = replace(experience, resets=resets)
             families = default_families(self.choice.families, len(every))
+            if self.practice is not None:
+                refuse_same_draws(self.practice, episodes)
             given = [*self.choice.given, *self._practise(families, width)]
         corrected = _correct(experience, families, given, self.seed)
         self.seconds += time.perf_counter() - begun
@@ -161,6 +163,11 @@ class ReturnEstimator:
         error = corrected.standard_error if count > 1 else inf
         quantile = student_quantile(self.z, count)
         return Estimate(corrected.value, error, count, 0.0, self.confidence, quantile)
+
+    @property
+    def policies(self) -> int:
+        """Whose episodes there are."""
+        return 1
 
     @property
     def prior_episodes(self) -> int:
@@ -202,6 +209,26 @@ class ReturnEstimator:
                 )
             self._practised = [family.fit(experience, self.seed) for family in families]
         return self._practised
+
+
+def refuse_same_draws(earlier: Episodes, episodes: Episodes) -> None:
+    """Refuse earlier episodes of the same seed: critics that learned from them know these.
+
+    They begin like the episodes of the same numbers, while episodes differ among each other.
+    """
+    if earlier.numbers is None or episodes.numbers is None:
+        return
+    _, before, now = np.intersect1d(earlier.numbers, episodes.numbers, return_indices=True)
+    for names in (("observations",), ("observations", "actions", "noise", "rewards")):
+        first, again = (
+            [tuple(getattr(e, name)[e.start[i]].tobytes() for name in names) for i in places]
+            for e, places in ((earlier, before), (episodes, now))
+        )
+        if first == again and len(set(first)) > 1:
+            raise InputError(
+                "prior has episodes that were drawn with the seed of this run, so that critics "
+                "would know them; give another seed"
+            )
 
 
 def _correct(
