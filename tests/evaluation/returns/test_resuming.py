@@ -234,3 +234,14 @@ class Spelled(worlds.Drift):
 
     def _letter(self) -> str:
         return "abcdefg"[round(self.x) + 3]
+
+
+def test_critics_that_know_earlier_episodes_are_refused(tmp_path: Path) -> None:
+    earlier, critic = tmp_path / "earlier.npz", tmp_path / "critic.npz"
+    evaluate(seed=8, method="mean", save=earlier)
+    evaluate(seed=9, prior=earlier).save_critic(critic)
+    evaluate(seed=3, critics=["linear", critic])
+    with pytest.raises(InputError, match="episodes of seed 8, which are those of this prior"):
+        evaluate(seed=3, critics=["linear", critic], prior=earlier)
+    with pytest.raises(InputError, match="episodes of seed 8, which are those of this run"):
+        revar.evaluate_data(earlier, worlds.steer, horizon=8, critics=["linear", critic])

@@ -97,7 +97,7 @@ def collect_returns(
             refuse_overspent(stored, earlier, budget)
             _check_stored(stored, earlier, setting, digest)
         resets = _resets(env, local, settings.resets, earlier)
-        joined, practice = _use_prior(settings.prior, setting, conditions, digest)
+        joined, prior_seed, practice = _use_prior(settings.prior, setting, conditions, digest)
         if method == "mean" and practice is not None:
             raise InputError(
                 "prior is not known to be of this policy and environment, and method 'mean' has no "
@@ -106,13 +106,16 @@ def collect_returns(
         choice = CriticChoice()
         if method == "critic":
             choice = choose_critics(
-                settings.critics, setting.observations, settings.features is not None, seed
+                settings.critics,
+                setting.observations,
+                settings.features is not None,
+                (seed,) if prior_seed is None else (seed, prior_seed),
             )
         estimator: ReturnEstimator | PairedEstimator
         if isinstance(goal, ValueGoal):
             estimator = ReturnEstimator(
                 method, horizon, discount, seed, goal.confidence, goal.quantile, choice, resets,
-                joined, practice,
+                joined, prior_seed, practice,
             )  # fmt: skip
         else:
             alone = (method, horizon, discount, seed, goal.confidence, inf, choice, resets)
@@ -209,10 +212,10 @@ def _resets(env: Any, player: Any, asked: int | None, earlier: Conditions | None
 
 def _use_prior(
     prior: Any, setting: Setting, now: Conditions, digest: Digest
-) -> tuple[Episodes | None, Episodes | None]:
-    """Earlier episodes: those that enter the estimate, and those that only train critics."""
+) -> tuple[Episodes | None, int | None, Episodes | None]:
+    """Earlier episodes that enter the estimate, their seed, and those that only train critics."""
     if prior is None:
-        return None, None
+        return None, None, None
     if now.names is not None:
         raise InputError(
             f"policies are compared by their own episodes with method {now.method!r}; earlier ones "
@@ -230,7 +233,7 @@ def _use_prior(
             f"{setting.observation_space}"
         )
     if known is None:
-        return None, found
+        return None, None, found
     if known.seed == now.seed:
         raise InputError(
             f"prior was collected with seed {known.seed}, whose episodes would be played again; "
@@ -241,7 +244,7 @@ def _use_prior(
     )
     own = known.policy is not None and known.policy == digest(found)
     alike = (found.features is None) == (setting.features is None)
-    return (found, None) if same and own and alike else (None, found)
+    return (found, known.seed, None) if same and own and alike else (None, None, found)
 
 
 def _conditions(

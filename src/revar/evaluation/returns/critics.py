@@ -26,11 +26,12 @@ class CriticChoice:
 
 
 def choose_critics(
-    critics: Any, observations: Layout | None, has_features: bool, seed: int
+    critics: Any, observations: Layout | None, has_features: bool, seeds: tuple[int, ...]
 ) -> CriticChoice:
     """What `critics=` stands for: a list of names of families, files, critics and models.
 
-    Where none of them is a family, those that are usual are learned besides.
+    Where none of them is a family, those that are usual are learned besides. `seeds` are those of
+    the episodes that critics are to serve.
     """
     if critics is None:
         return CriticChoice()
@@ -39,11 +40,11 @@ def choose_critics(
     given: list[ValueFunction] = []
     for item in items:
         if isinstance(item, str | Path) and Path(item).suffix == ".npz":
-            given.extend(_unseen(load_critics(item), seed))
+            given.extend(_unseen(load_critics(item), seeds))
         elif isinstance(item, str):
             names.append(item)
         elif isinstance(item, FittedCritics):
-            given.extend(_unseen(item, seed))
+            given.extend(_unseen(item, seeds))
         elif callable(getattr(item, "values", None)):
             given.append(item)
         elif callable(getattr(getattr(item, "policy", None), "predict_values", None)):
@@ -60,12 +61,13 @@ def choose_critics(
     return CriticChoice(tuple(dict.fromkeys(names)) or None, tuple(given))
 
 
-def _unseen(fitted: FittedCritics, seed: int) -> list[ValueFunction]:
-    """Critics that have not seen the episodes of a run with this seed."""
-    if fitted.seed == seed:
+def _unseen(fitted: FittedCritics, seeds: tuple[int, ...]) -> list[ValueFunction]:
+    """Critics that have not seen episodes of these seeds: the run's, and its prior's."""
+    for seed in set(fitted.seeds) & set(seeds):
         raise InputError(
             f"critics has one that learned from episodes of seed {seed}, which are those of this "
-            f"run, and would bias it; give another seed"
+            f"{'run' if seed == seeds[0] else 'prior'}, and would bias it; "
+            f"give another {'seed' if seed == seeds[0] else 'prior'}"
         )
     return list(fitted.critics.values())
 

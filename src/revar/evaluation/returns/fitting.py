@@ -112,6 +112,7 @@ class ReturnEstimator:
     choice: CriticChoice
     resets: Resets
     prior: Episodes | None = None  # joined with the episodes: they are the policy's own
+    prior_seed: int | None = None
     practice: Episodes | None = None  # earlier episodes that only train critics
     seconds: float = 0.0  # spent on fitting
     _practised: list[ValueFunction] | None = field(default=None, repr=False)
@@ -151,6 +152,7 @@ class ReturnEstimator:
             families=families,
             given=given,
             seed=self.seed,
+            prior_seed=self.prior_seed,
             fitting_seconds=self.seconds,
             prior_use=self.prior_use,
             resets_note=self.resets.note,
