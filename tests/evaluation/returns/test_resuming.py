@@ -89,6 +89,36 @@ def test_own_earlier_episodes_enter_the_estimate(tmp_path: Path) -> None:
     assert "the estimate and critics" in both.table()
 
 
+def test_a_policy_is_told_by_more_than_its_first_actions(tmp_path: Path) -> None:
+    def later(observation: Any) -> list[float]:
+        return worlds.steer(observation) if observation[0] == 0.5 else worlds.other(observation)
+
+    path = tmp_path / "data.npz"
+    evaluate(env=Settled, save=path, seed=8, horizon=8)
+    with pytest.raises(InputError, match="collected for another policy"):
+        evaluate(env=Settled, policy=later, resume=path, seed=8, horizon=8)
+    with pytest.raises(InputError, match="played by another policy"):
+        revar.evaluate_data(path, later, horizon=8)
+    found = evaluate(env=Settled, policy=later, prior=path, horizon=8)
+    assert "training critics alone" in found.table()
+
+
+class Settled(worlds.Drift):
+    """Begins at the same place each time."""
+
+    def reset(self, **options: Any) -> Any:
+        super().reset(**options)
+        self.x = 0.5
+        return np.array([self.x]), {}
+
+
+def test_how_an_environment_that_is_handed_in_was_made_is_not_known(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    evaluate(env=worlds.make(), save=path, seed=8)
+    found = evaluate(env=worlds.make(), prior=path)
+    assert "training critics alone" in found.table()
+
+
 def test_other_earlier_episodes_train_critics_alone(tmp_path: Path) -> None:
     path = tmp_path / "data.npz"
     evaluate(save=path, seed=8, policy=worlds.other)

@@ -97,7 +97,7 @@ def collect_returns(
             refuse_overspent(stored, earlier, budget)
             _check_stored(stored, earlier, setting, digest)
         resets = _resets(env, local, settings.resets, earlier)
-        joined, prior_seed, practice = _use_prior(settings.prior, setting, conditions, digest)
+        joined, prior_seed, practice = _use_prior(env, settings.prior, setting, conditions, digest)
         if method == "mean" and practice is not None:
             raise InputError(
                 "prior is not known to be of this policy and environment, and method 'mean' has no "
@@ -211,7 +211,7 @@ def _resets(env: Any, player: Any, asked: int | None, earlier: Conditions | None
 
 
 def _use_prior(
-    prior: Any, setting: Setting, now: Conditions, digest: Digest
+    env: Any, prior: Any, setting: Setting, now: Conditions, digest: Digest
 ) -> tuple[Episodes | None, int | None, Episodes | None]:
     """Earlier episodes that enter the estimate, their seed, and those that only train critics."""
     if prior is None:
@@ -239,7 +239,8 @@ def _use_prior(
             f"prior was collected with seed {known.seed}, whose episodes would be played again; "
             f"give another seed, or resume from it"
         )
-    same = all(
+    # Of an environment that is handed in only the class is known, not how it was made.
+    same = not is_environment(env) and all(
         getattr(known, name) == getattr(now, name) for name in ("environment", "options", "horizon")
     )
     own = known.policy is not None and known.policy == digest(found)
