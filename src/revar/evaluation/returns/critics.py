@@ -13,6 +13,7 @@ from revar.environments.spaces import ArrayLayout, Layout
 from revar.errors import InputError
 from revar.evaluation.returns.saving import FittedCritics, load_critics
 from revar.model.arrays import FloatArray
+from revar.policies.stable_baselines import read_tensor
 
 ROWS = 4096  # observations that a model is asked about at once
 
@@ -108,8 +109,5 @@ class _ModelValues:
         for first in range(0, len(inputs), ROWS):
             seen = inputs[first : first + ROWS].astype(self.dtype).reshape(-1, *self.shape)
             tensor, _ = policy.obs_to_tensor(seen)
-            values = policy.predict_values(tensor)
-            for method in ("detach", "cpu", "numpy"):  # a tensor's way to an array
-                values = getattr(values, method)() if hasattr(values, method) else values
-            found.append(np.asarray(values, dtype=np.float64).ravel())
+            found.append(read_tensor(policy.predict_values(tensor)).ravel())
         return np.concatenate(found) if found else np.zeros(0)
