@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revar import load_dataset
-from tests.cli.running import output_of, refusal
+from revar import EvaluationError, load_dataset
+from tests.cli.running import invoked, output_of, refusal
 
 WORLD = "tests.evaluation.returns.worlds:"
 DRIFT = (f"{WORLD}make", "--policy", f"{WORLD}steer", "--seed", "3")
@@ -88,3 +88,20 @@ def test_policies_compared_by_their_returns() -> None:
     command = ("compare", f"{WORLD}make", *policies)
     assert "method mean, in pairs" in output_of(*command, "--method", "mean")
     assert "method critic, in pairs" in output_of(*command, "--critics", "linear", "--resets", "9")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        (*DRIFT, "--episodes", "9", "--method", "mean"),
+        ("FrozenLake-v1", "--policy", "uniform", "--episodes", "9", "--strategy", "on-policy"),
+    ],
+)
+def test_the_value_is_shown_where_there_is_no_critic_to_save(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "critic.npz"
+    found = invoked("evaluate", *command, "--save-critic", str(path))
+    assert isinstance(found.exception, EvaluationError) and not path.exists()
+    assert "no critic was saved: method" in str(found.exception)
+    assert "from 9 episodes" in found.stdout

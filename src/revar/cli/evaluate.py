@@ -19,6 +19,7 @@ from revar.cli.options import (
     returns_options,
 )
 from revar.cli.spending import cost_option, limit_options, parse_cost, parse_limits
+from revar.errors import InputError
 
 if TYPE_CHECKING:
     from revar.evaluation.result import EvaluationResult
@@ -84,7 +85,10 @@ def evaluate(
             environment, policy, half_width=half_width, confidence=confidence, **settings, **returns
         )
         if save_critic is not None:
-            found.save_critic(save_critic)
+            try:
+                found.save_critic(save_critic)
+            except (InputError, AttributeError, OSError) as error:
+                raise revar.EvaluationError(f"no critic was saved: {error}", found) from None
         return found
 
     collect_and_show(run, _numbers, environment, **collecting)
