@@ -269,7 +269,10 @@ class Spelled(worlds.Drift):
 def test_critics_that_know_earlier_episodes_are_refused(tmp_path: Path) -> None:
     earlier, critic = tmp_path / "earlier.npz", tmp_path / "critic.npz"
     evaluate(seed=8, method="mean", save=earlier)
-    evaluate(seed=9, prior=earlier).save_critic(critic)
+    found = evaluate(seed=9, prior=earlier)
+    found.save_critic(critic)
+    with pytest.raises(InputError, match="not known whether from these episodes"):
+        revar.evaluate_data(found.dataset, worlds.steer, horizon=8, critics=[found.critic])
     evaluate(seed=3, critics=["linear", critic])
     with pytest.raises(InputError, match="episodes of seed 8, which are those of this prior"):
         evaluate(seed=3, critics=["linear", critic], prior=earlier)

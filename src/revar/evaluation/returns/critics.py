@@ -32,7 +32,7 @@ def choose_critics(
     """What `critics=` stands for: a list of names of families, files, critics and models.
 
     Where none of them is a family, those that are usual are learned besides. `seeds` are those of
-    the episodes that critics are to serve.
+    the episodes that critics are to serve; there are none where they are not known.
     """
     if critics is None:
         return CriticChoice()
@@ -64,6 +64,11 @@ def choose_critics(
 
 def _unseen(fitted: FittedCritics, seeds: tuple[int, ...]) -> list[ValueFunction]:
     """Critics that have not seen episodes of these seeds: the run's, and its prior's."""
+    if not seeds:
+        raise InputError(
+            "critics has one that revar learned, and it is not known whether from these episodes; "
+            "give the file that the run saved them to"
+        )
     for seed in set(fitted.seeds) & set(seeds):
         raise InputError(
             f"critics has one that learned from episodes of seed {seed}, which are those of this "

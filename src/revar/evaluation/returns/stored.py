@@ -72,7 +72,8 @@ def evaluate_episodes(
             raise InputError("resets need env=..., the environment to reset")
         space = episodes.observation_space
         layout = None if space is None else layout_of(read_space(space))
-        choice = choose_critics(critics, layout, episodes.features is not None, (seed,))
+        seeds = () if known is None else (seed,)
+        choice = choose_critics(critics, layout, episodes.features is not None, seeds)
         goal = ValueGoal(confidence, None, Budget(len(episodes)))
         estimator = ReturnEstimator(
             method,
