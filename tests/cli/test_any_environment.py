@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from revar import load_dataset
+from revar.errors import InputError
 from tests.cli.running import invoked, output_of, refusal
 
 WORLD = "tests.evaluation.returns.worlds:"
@@ -122,3 +123,27 @@ def test_refused_in_a_sentence(tmp_path: Path) -> None:
     assert "has no 'nothing'" in refusal("evaluate", *DRIFT, "--features", f"{WORLD}nothing")
     late = refusal("evaluate", *DRIFT, "--save-critic", str(tmp_path / "nowhere" / "critic.npz"))
     assert "there is no folder" in late
+
+
+def test_policies_compared_by_their_returns() -> None:
+    policies = (f"steer={WORLD}steer", f"other={WORLD}other", "--seed", "3", "--episodes", "24")
+    command = ("compare", f"{WORLD}make", *policies)
+    assert "method mean, in pairs" in output_of(*command, "--method", "mean")
+    assert "method critic, in pairs" in output_of(*command, "--critics", "linear", "--resets", "9")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        (*DRIFT, "--episodes", "9", "--method", "mean"),
+        ("FrozenLake-v1", "--policy", "uniform", "--episodes", "9", "--strategy", "on-policy"),
+    ],
+)
+def test_the_value_is_shown_where_there_is_no_critic_to_save(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "critic.npz"
+    found = invoked("evaluate", *command, "--save-critic", str(path))
+    assert isinstance(found.exception, InputError) and not path.exists()
+    assert "learns no critic" in str(found.exception)
+    assert "value" in found.stdout

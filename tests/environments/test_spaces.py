@@ -128,6 +128,8 @@ def test_critics_see_kinds_apart_and_large_images_as_means() -> None:
         (SPACES[10], (1,), "does not belong to Tuple"),
         (SPACES[10], (1, np.zeros((2, 2)), 3), "does not belong to Tuple"),
         (SPACES[11], {"place": [0.0, 0.0]}, "does not belong to Dict"),
+        (spaces.Box(0, 255, (2,), np.uint8), np.array([-3, 400]), "does not belong to Box"),
+        (spaces.Box(0, 255, (1,), np.uint8), [0.5], "does not belong to Box"),
     ],
 )
 def test_values_outside_their_space_are_refused(space: Any, value: Any, message: str) -> None:

@@ -296,7 +296,7 @@ def test_tables_and_files_for_discrete_observations(tmp_path: Path) -> None:
     np.testing.assert_allclose(draw(greedy, seen=1).noise, [[0.05, 0.95]])
     with pytest.raises(InputError, match=r"policy has shape \(2, 2\); .* it is \(3, 2\)"):
         bind(table[:2], spaces.Discrete(2), observations)
-    with pytest.raises(InputError, match=r"observations are Box.*continuous"):
+    with pytest.raises(InputError, match=r"observations must then be discrete, not Box"):
         bind(table, spaces.Discrete(2))
     with pytest.raises(InputError, match="actions must then be Discrete"):
         bind(table, BOX, observations)
@@ -313,3 +313,8 @@ def test_policies_can_be_sent_to_workers() -> None:
         np.testing.assert_array_equal(
             draw(bind(policy, actions)).rows, draw(bind(again, actions)).rows
         )
+
+
+def test_what_is_no_policy() -> None:
+    with pytest.raises(InputError, match="policy is a dict; it must be a function"):
+        bind({}, spaces.Discrete(2))

@@ -162,3 +162,12 @@ def test_what_a_model_raises_is_said_in_a_sentence() -> None:
     policy._model.policy.obs_to_tensor = None
     with pytest.raises(InputError, match=r"the policy raised TypeError at observation array\("):
         draw(policy)
+
+
+def test_a_model_of_other_actions() -> None:
+    drawing = bind(Model(OnPolicy("categorical", spaces.Discrete(2))), spaces.Discrete(3))
+    with pytest.raises(InputError, match=r"probabilities of \[2\] values; .* have \[3\]"):
+        draw(drawing)
+    best = bind(Model(Networks("", spaces.Discrete(2))), spaces.Discrete(1), deterministic=True)
+    with pytest.raises(InputError, match=r"action 1 does not belong to Discrete\(1\)"):
+        draw(best)

@@ -103,6 +103,9 @@ class ArrayLayout:
             raise InputError(
                 f"an {self._what} has shape {found.shape}; in {self.space} it is {self.shape}"
             )
+        whole = found.dtype.kind in "iu"
+        if whole and getattr(value, "dtype", None) != self.dtype and (found != value).any():
+            raise InputError(f"{self._what} {value!r} does not belong to {self.space}")
         return found.ravel()
 
     def value(self, row: Any) -> Any:

@@ -79,7 +79,8 @@ def evaluate(
         this machine. `batch` is the most episodes that one is given at a time: docs/scaling.md
         has the rule.
     prior: a dataset collected earlier, under any behavior; it spends no budget. Of whole episodes
-        critics learn; those of the same policy and environment enter the estimate, too.
+        critics learn; those of a file of the same policy and environment enter the estimate, too,
+        unless the environment is handed in: how it was made is not known.
     save, resume: the file (.npz or .parquet) to write episodes to, and to go on from. It is
         written at every checkpoint, too, so that a run that is killed can be resumed from there.
     features: a function from an observation to the numbers that critics see; by default they see

@@ -91,7 +91,7 @@ class TableFindings:
     def rows(self, error: float, budget: Budget) -> list[tuple[str, str]]:
         """Whether bins bias, and what on-policy collection would have given, as a table's lines."""
         rows = [] if self.aggregation is None else [("check of bins", str(self.aggregation))]
-        if not isfinite(self.gain(error)):
+        if error == 0.0 or not isfinite(self.gain(error)):
             return rows
         instead, text = self.alternatives, budget.text
         return [

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from revar.environments.observations import make_encoding
-from revar.environments.spaces import Layout, NumberLayout
+from revar.environments.spaces import ArrayLayout, Layout, NumberLayout
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.law import Law, Normal
@@ -152,9 +152,16 @@ def _table(policy: Any, observations: Layout, actions: Layout) -> TablePolicy:
     try:
         table = np.asarray(policy, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"policy is a {type(policy).__name__}: {error}") from None
+        raise InputError(
+            f"policy is a {type(policy).__name__}; it must be a function from an observation to "
+            f"probabilities, a policy of revar's, or a model with predict or sample ({error})"
+        ) from None
     if not isinstance(actions, NumberLayout):
         raise InputError(f"policy is an array; actions must then be Discrete, not {actions.space}")
+    if isinstance(observations, ArrayLayout):
+        raise InputError(
+            f"policy is an array; observations must then be discrete, not {observations.space}"
+        )
     encoding = make_encoding(observations.space)
     wanted = (*encoding.shape, actions.count)
     if table.shape != wanted:

@@ -129,10 +129,10 @@ class _Best(_Asked):
                 for row, seen in zip(found, observations, strict=True)
             ]
             return to_actions(rows, noise, self._actions, clip=True)
+        start = self._actions.start if isinstance(self._actions, NumberLayout) else None
         rows = [
-            np.ravel(row) if isinstance(self._actions, NumberLayout) else self._actions.row(row)
-            for row in found
-        ]
+            self._actions.row(row if start is None else row.item() + start) for row in found
+        ]  # models count from 0
         return Draw([self._actions.value(row) for row in rows], rows, noise)
 
 
@@ -224,6 +224,12 @@ def _draw_all(
     actions: Layout,
 ) -> Draw:
     """Draw every number of an action, each from its rows of probabilities, [n, values]."""
+    told, wanted = [part.shape[1] for part in chances], value_counts(actions)
+    if told != wanted:
+        raise InputError(
+            f"the model gives probabilities of {told} values; the actions {actions.space} have "
+            f"{wanted}"
+        )
     parts = [part / part.sum(axis=1, keepdims=True) for part in chances]  # single precision
     rows, noise = [], []
     for i, (seen, rng) in enumerate(zip(observations, rngs, strict=True)):

@@ -178,3 +178,20 @@ def test_budgets_in_steps_and_cost() -> None:
 def test_earlier_episodes_are_refused() -> None:
     with pytest.raises(InputError, match="are for `evaluate`"):
         compare(prior=compare().dataset)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("options", [{}, {"decide": 0.9}])
+def test_a_policy_without_an_episode_has_no_value(options: Any, tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    with pytest.raises(revar.EvaluationError, match="before one of every policy was complete"):
+        compare(episodes=1, save=path, **options)
+    again = compare(episodes=2, resume=path)
+    assert all(np.isfinite(each.value) for each in again.values.values())
+
+
+def test_episodes_of_several_policies_have_no_value_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    compare(PUSHES, episodes=10, env_options={"pushes": True}, save=path)
+    with pytest.raises(InputError, match="those of 2 policies that were compared"):
+        revar.evaluate_data(path, None, horizon=8)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 import revar
 from revar.datasets import load_collected
@@ -88,6 +89,36 @@ def test_own_earlier_episodes_enter_the_estimate(tmp_path: Path) -> None:
     assert "the estimate and critics" in both.table()
 
 
+def test_a_policy_is_told_by_more_than_its_first_actions(tmp_path: Path) -> None:
+    def later(observation: Any) -> list[float]:
+        return worlds.steer(observation) if observation[0] == 0.5 else worlds.other(observation)
+
+    path = tmp_path / "data.npz"
+    evaluate(env=Settled, save=path, seed=8, horizon=8)
+    with pytest.raises(InputError, match="collected for another policy"):
+        evaluate(env=Settled, policy=later, resume=path, seed=8, horizon=8)
+    with pytest.raises(InputError, match="played by another policy"):
+        revar.evaluate_data(path, later, horizon=8)
+    found = evaluate(env=Settled, policy=later, prior=path, horizon=8)
+    assert "training critics alone" in found.table()
+
+
+class Settled(worlds.Drift):
+    """Begins at the same place each time."""
+
+    def reset(self, **options: Any) -> Any:
+        super().reset(**options)
+        self.x = 0.5
+        return np.array([self.x]), {}
+
+
+def test_how_an_environment_that_is_handed_in_was_made_is_not_known(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    evaluate(env=worlds.make(), save=path, seed=8)
+    found = evaluate(env=worlds.make(), prior=path)
+    assert "training critics alone" in found.table()
+
+
 def test_other_earlier_episodes_train_critics_alone(tmp_path: Path) -> None:
     path = tmp_path / "data.npz"
     evaluate(save=path, seed=8, policy=worlds.other)
@@ -166,6 +197,10 @@ def test_stored_episodes_by_themselves(tmp_path: Path) -> None:
         path, worlds.steer, horizon=8, critics=["linear"], env=worlds.make, resets=100
     )
     assert reset.return_findings.resets == 100
+    nobody = revar.evaluate_data(
+        path, None, horizon=8, critics=["linear"], env=worlds.make, resets=100
+    )
+    assert nobody.value == reset.value
     for data in (path, found.dataset):
         with pytest.raises(InputError, match="played by another policy"):
             revar.evaluate_data(data, worlds.other, horizon=8)
@@ -193,3 +228,53 @@ def test_advice() -> None:
         worlds.make, worlds.steer, half_width=0.2, pilot=20, seed=1, method="mean", cost="fuel"
     )
     assert cost.mean_return.unit == "cost"
+
+
+@pytest.mark.parametrize("policy", [worlds.steer, worlds.other])
+def test_earlier_episodes_of_the_same_seed_are_refused(policy: Any) -> None:
+    earlier = evaluate(policy=policy, method="mean").dataset  # that it has seed 3 is not known
+    with pytest.raises(revar.EvaluationError, match="drawn with the seed of this run") as caught:
+        evaluate(prior=earlier)
+    assert caught.value.result.episodes == 24 and caught.value.result.method == "mean"
+
+
+def test_observations_that_are_no_numbers_can_be_resumed(tmp_path: Path) -> None:
+    def run(episodes: int, **options: Any) -> revar.EvaluationResult:
+        return evaluate(
+            env=Spelled(), policy=worlds.other, episodes=episodes, features=ord, **options
+        )
+
+    path = tmp_path / "data.npz"
+    run(10, save=path)
+    assert same(run(16, resume=path), run(16))
+
+
+class Spelled(worlds.Drift):
+    """Says its number as a letter."""
+
+    observation_space: Any = spaces.Text(1)
+
+    def reset(self, **options: Any) -> Any:
+        super().reset(**options)
+        return self._letter(), {}
+
+    def step(self, action: Any) -> Any:
+        _, *rest = super().step(action)
+        return self._letter(), *rest
+
+    def _letter(self) -> str:
+        return "abcdefg"[round(self.x) + 3]
+
+
+def test_critics_that_know_earlier_episodes_are_refused(tmp_path: Path) -> None:
+    earlier, critic = tmp_path / "earlier.npz", tmp_path / "critic.npz"
+    evaluate(seed=8, method="mean", save=earlier)
+    found = evaluate(seed=9, prior=earlier)
+    found.save_critic(critic)
+    with pytest.raises(InputError, match="not known whether from these episodes"):
+        revar.evaluate_data(found.dataset, worlds.steer, horizon=8, critics=[found.critic])
+    evaluate(seed=3, critics=["linear", critic])
+    with pytest.raises(InputError, match="episodes of seed 8, which are those of this prior"):
+        evaluate(seed=3, critics=["linear", critic], prior=earlier)
+    with pytest.raises(InputError, match="episodes of seed 8, which are those of this run"):
+        revar.evaluate_data(earlier, worlds.steer, horizon=8, critics=["linear", critic])

@@ -97,7 +97,7 @@ def collect_returns(
             refuse_overspent(stored, earlier, budget)
             _check_stored(stored, earlier, setting, digest)
         resets = _resets(env, local, settings.resets, earlier)
-        joined, practice = _use_prior(settings.prior, setting, conditions, digest)
+        joined, prior_seed, practice = _use_prior(env, settings.prior, setting, conditions, digest)
         if method == "mean" and practice is not None:
             raise InputError(
                 "prior is not known to be of this policy and environment, and method 'mean' has no "
@@ -106,13 +106,16 @@ def collect_returns(
         choice = CriticChoice()
         if method == "critic":
             choice = choose_critics(
-                settings.critics, setting.observations, settings.features is not None, seed
+                settings.critics,
+                setting.observations,
+                settings.features is not None,
+                (seed,) if prior_seed is None else (seed, prior_seed),
             )
         estimator: ReturnEstimator | PairedEstimator
         if isinstance(goal, ValueGoal):
             estimator = ReturnEstimator(
                 method, horizon, discount, seed, goal.confidence, goal.quantile, choice, resets,
-                joined, practice,
+                joined, prior_seed, practice,
             )  # fmt: skip
         else:
             alone = (method, horizon, discount, seed, goal.confidence, inf, choice, resets)
@@ -191,7 +194,7 @@ def _check_stored(stored: Episodes, earlier: Conditions, setting: Setting, diges
     if (stored.features is None) != (setting.features is None):
         was = "without" if stored.features is None else "with"
         raise InputError(f"the file was collected {was} features=; give it as prior, or the same")
-    if setting.features is not None and stored.features is not None:
+    if setting.features is not None and stored.features is not None and stored.observations.size:
         row = setting.features.row(setting.observations.value(stored.observations[0]))
         if not np.array_equal(row, stored.features[0]):
             raise InputError("the file was collected with other features")
@@ -208,11 +211,11 @@ def _resets(env: Any, player: Any, asked: int | None, earlier: Conditions | None
 
 
 def _use_prior(
-    prior: Any, setting: Setting, now: Conditions, digest: Digest
-) -> tuple[Episodes | None, Episodes | None]:
-    """Earlier episodes: those that enter the estimate, and those that only train critics."""
+    env: Any, prior: Any, setting: Setting, now: Conditions, digest: Digest
+) -> tuple[Episodes | None, int | None, Episodes | None]:
+    """Earlier episodes that enter the estimate, their seed, and those that only train critics."""
     if prior is None:
-        return None, None
+        return None, None, None
     if now.names is not None:
         raise InputError(
             f"policies are compared by their own episodes with method {now.method!r}; earlier ones "
@@ -230,18 +233,19 @@ def _use_prior(
             f"{setting.observation_space}"
         )
     if known is None:
-        return None, found
+        return None, None, found
     if known.seed == now.seed:
         raise InputError(
             f"prior was collected with seed {known.seed}, whose episodes would be played again; "
             f"give another seed, or resume from it"
         )
-    same = all(
+    # Of an environment that is handed in only the class is known, not how it was made.
+    same = not is_environment(env) and all(
         getattr(known, name) == getattr(now, name) for name in ("environment", "options", "horizon")
     )
     own = known.policy is not None and known.policy == digest(found)
     alike = (found.features is None) == (setting.features is None)
-    return (found, None) if same and own and alike else (None, found)
+    return (found, known.seed, None) if same and own and alike else (None, None, found)
 
 
 def _conditions(

@@ -13,6 +13,7 @@ from revar.environments.spaces import ArrayLayout, Layout
 from revar.errors import InputError
 from revar.evaluation.returns.saving import FittedCritics, load_critics
 from revar.model.arrays import FloatArray
+from revar.policies.stable_baselines import read_tensor
 
 ROWS = 4096  # observations that a model is asked about at once
 
@@ -26,11 +27,12 @@ class CriticChoice:
 
 
 def choose_critics(
-    critics: Any, observations: Layout | None, has_features: bool, seed: int
+    critics: Any, observations: Layout | None, has_features: bool, seeds: tuple[int, ...]
 ) -> CriticChoice:
     """What `critics=` stands for: a list of names of families, files, critics and models.
 
-    Where none of them is a family, those that are usual are learned besides.
+    Where none of them is a family, those that are usual are learned besides. `seeds` are those of
+    the episodes that critics are to serve; there are none where they are not known.
     """
     if critics is None:
         return CriticChoice()
@@ -39,11 +41,11 @@ def choose_critics(
     given: list[ValueFunction] = []
     for item in items:
         if isinstance(item, str | Path) and Path(item).suffix == ".npz":
-            given.extend(_unseen(load_critics(item), seed))
+            given.extend(_unseen(load_critics(item), seeds))
         elif isinstance(item, str):
             names.append(item)
         elif isinstance(item, FittedCritics):
-            given.extend(_unseen(item, seed))
+            given.extend(_unseen(item, seeds))
         elif callable(getattr(item, "values", None)):
             given.append(item)
         elif callable(getattr(getattr(item, "policy", None), "predict_values", None)):
@@ -60,12 +62,18 @@ def choose_critics(
     return CriticChoice(tuple(dict.fromkeys(names)) or None, tuple(given))
 
 
-def _unseen(fitted: FittedCritics, seed: int) -> list[ValueFunction]:
-    """Critics that have not seen the episodes of a run with this seed."""
-    if fitted.seed == seed:
+def _unseen(fitted: FittedCritics, seeds: tuple[int, ...]) -> list[ValueFunction]:
+    """Critics that have not seen episodes of these seeds: the run's, and its prior's."""
+    if not seeds:
+        raise InputError(
+            "critics has one that revar learned, and it is not known whether from these episodes; "
+            "give the file that the run saved them to"
+        )
+    for seed in set(fitted.seeds) & set(seeds):
         raise InputError(
             f"critics has one that learned from episodes of seed {seed}, which are those of this "
-            f"run, and would bias it; give another seed"
+            f"{'run' if seed == seeds[0] else 'prior'}, and would bias it; "
+            f"give another {'seed' if seed == seeds[0] else 'prior'}"
         )
     return list(fitted.critics.values())
 
@@ -106,8 +114,5 @@ class _ModelValues:
         for first in range(0, len(inputs), ROWS):
             seen = inputs[first : first + ROWS].astype(self.dtype).reshape(-1, *self.shape)
             tensor, _ = policy.obs_to_tensor(seen)
-            values = policy.predict_values(tensor)
-            for method in ("detach", "cpu", "numpy"):  # a tensor's way to an array
-                values = getattr(values, method)() if hasattr(values, method) else values
-            found.append(np.asarray(values, dtype=np.float64).ravel())
+            found.append(read_tensor(policy.predict_values(tensor)).ravel())
         return np.concatenate(found) if found else np.zeros(0)

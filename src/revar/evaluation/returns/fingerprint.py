@@ -7,17 +7,18 @@ import numpy as np
 from revar.environments.descriptions import read_space
 from revar.environments.spaces import Layout, layout_of
 from revar.errors import InputError
+from revar.model.arrays import IntArray
 from revar.model.episodes import Episodes
 from revar.model.law import Categorical
 from revar.policies.interface import Draw, SampledPolicy
 from revar.policies.sampled import sampled_policy
 
-ASKED = 16  # episodes, at whose first observations the policy is asked
+ASKED = 256  # steps, from the first to the last, at whose observations the policy is asked
 SAME = 1e-6  # probabilities that differ by no more are the same
 
 
 def policy_digest(policy: SampledPolicy, observations: Layout, episodes: Episodes) -> str | None:
-    """A fingerprint of the policy at some first observations; None if it draws on its own.
+    """A fingerprint of the policy at some observations; None if it draws on its own.
 
     None, too, of a policy that cannot be asked any more, which may be why a run has ended.
     """
@@ -53,7 +54,7 @@ def check_policy(policy: object, episodes: Episodes, digest: str | None) -> None
         drawn = _ask(target, observations, episodes)
         same = target.law == episodes.law
         if same and all(isinstance(part, Categorical) for part in episodes.law.parts):
-            noise = episodes.noise[episodes.start[:-1][:ASKED]]
+            noise = episodes.noise[_asked(episodes)]
             same = bool(np.allclose(np.asarray(drawn.noise), noise, rtol=0.0, atol=SAME))
     if not same:
         raise InputError(
@@ -62,7 +63,11 @@ def check_policy(policy: object, episodes: Episodes, digest: str | None) -> None
         )
 
 
+def _asked(episodes: Episodes) -> IntArray:
+    """Steps at which the policy is asked: those of the first observations may all be alike."""
+    return np.unique(np.linspace(0, episodes.steps - 1, ASKED).astype(np.int64))
+
+
 def _ask(policy: SampledPolicy, observations: Layout, episodes: Episodes) -> Draw:
-    rows = episodes.observations[episodes.start[:-1][:ASKED]]
-    seen = [observations.value(row) for row in rows]
+    seen = [observations.value(row) for row in episodes.observations[_asked(episodes)]]
     return policy.draw(seen, [np.random.default_rng(place) for place in range(len(seen))])

@@ -112,6 +112,7 @@ class ReturnEstimator:
     choice: CriticChoice
     resets: Resets
     prior: Episodes | None = None  # joined with the episodes: they are the policy's own
+    prior_seed: int | None = None
     practice: Episodes | None = None  # earlier episodes that only train critics
     seconds: float = 0.0  # spent on fitting
     _practised: list[ValueFunction] | None = field(default=None, repr=False)
@@ -139,6 +140,8 @@ class ReturnEstimator:
             begun = time.perf_counter()
             experience = replace(experience, resets=resets)
             families = default_families(self.choice.families, len(every))
+            if self.practice is not None:
+                refuse_same_draws(self.practice, episodes)
             given = [*self.choice.given, *self._practise(families, width)]
         corrected = _correct(experience, families, given, self.seed)
         self.seconds += time.perf_counter() - begun
@@ -149,6 +152,7 @@ class ReturnEstimator:
             families=families,
             given=given,
             seed=self.seed,
+            prior_seed=self.prior_seed,
             fitting_seconds=self.seconds,
             prior_use=self.prior_use,
             resets_note=self.resets.note,
@@ -161,6 +165,11 @@ class ReturnEstimator:
         error = corrected.standard_error if count > 1 else inf
         quantile = student_quantile(self.z, count)
         return Estimate(corrected.value, error, count, 0.0, self.confidence, quantile)
+
+    @property
+    def policies(self) -> int:
+        """Whose episodes there are."""
+        return 1
 
     @property
     def prior_episodes(self) -> int:
@@ -202,6 +211,26 @@ class ReturnEstimator:
                 )
             self._practised = [family.fit(experience, self.seed) for family in families]
         return self._practised
+
+
+def refuse_same_draws(earlier: Episodes, episodes: Episodes) -> None:
+    """Refuse earlier episodes of the same seed: critics that learned from them know these.
+
+    They begin like the episodes of the same numbers, while episodes differ among each other.
+    """
+    if earlier.numbers is None or episodes.numbers is None:
+        return
+    _, before, now = np.intersect1d(earlier.numbers, episodes.numbers, return_indices=True)
+    for names in (("observations",), ("observations", "actions", "noise", "rewards")):
+        first, again = (
+            [tuple(getattr(e, name)[e.start[i]].tobytes() for name in names) for i in places]
+            for e, places in ((earlier, before), (episodes, now))
+        )
+        if first == again and len(set(first)) > 1:
+            raise InputError(
+                "prior has episodes that were drawn with the seed of this run, so that critics "
+                "would know them; give another seed"
+            )
 
 
 def _correct(

@@ -192,6 +192,11 @@ class PairedEstimator:
         return self.each[0].resets
 
     @property
+    def policies(self) -> int:
+        """Whose episodes there are: each needs one for an estimate."""
+        return len(self.names)
+
+    @property
     def prior_episodes(self) -> int:
         """There are none."""
         return 0

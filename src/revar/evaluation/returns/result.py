@@ -27,6 +27,7 @@ class ReturnFindings:
     families: Sequence[CriticFamily] = ()
     given: Sequence[ValueFunction] = ()  # critics that have seen none of these episodes
     seed: int = 0
+    prior_seed: int | None = None  # of earlier episodes among these
     fitting_seconds: float = 0.0
     prior_use: str = ""  # what earlier episodes were used for
     resets_note: str = ""  # why there are none, where that was decided here
@@ -43,7 +44,7 @@ class ReturnFindings:
             raise InputError(f"method {self.method!r} learned no critic here")
         return FittedCritics(
             {family.name: family.fit(self.experience, self.seed) for family in self.families},
-            self.seed,
+            (self.seed,) if self.prior_seed is None else (self.seed, self.prior_seed),
         )
 
     def at(self, episodes: int) -> CorrectedReturns:

@@ -140,7 +140,8 @@ class ReturnEvaluation:
         self._times = [time for time in self._times if time > self.spent]
         self._save()
         early = not self.goal.budget.by_episode and self.finished < FIRST_CHECKPOINT
-        if not self.goal.looks or (early and self._times):
+        missing = self.finished < self.estimator.policies
+        if not self.goal.looks or missing or (early and self._times):
             return False
         estimate: Any = self._look(report)
         return self.estimator.is_enough(self.goal, estimate)
@@ -168,7 +169,7 @@ class ReturnEvaluation:
         """Save what there is, and say what it gives."""
         self._save()
         result, decided = None, self.estimator.resets.each
-        if self.finished > 0:
+        if self.finished >= self.estimator.policies:
             try:
                 result = self._result(stopped, report)
             except InputError as error:  # of critics or resets: the returns are still there
@@ -184,7 +185,8 @@ class ReturnEvaluation:
             where = f"episode {trouble.episode}: " if isinstance(trouble, EpisodeError) else ""
             raise EvaluationError(f"{where}{trouble}", result)
         if result is None:
-            raise EvaluationError("stopped before the first episode was complete", None)
+            whose = "the first episode" if self.estimator.policies == 1 else "one of every policy"
+            raise EvaluationError(f"stopped before {whose} was complete", None)
         return result
 
     def _save(self) -> None:

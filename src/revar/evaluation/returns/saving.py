@@ -22,7 +22,7 @@ class FittedCritics:
     """A critic of every family, learned from all episodes of a run; fixed from then on."""
 
     critics: Mapping[str, Any]  # by family
-    seed: int  # of the run
+    seeds: tuple[int, ...]  # of the episodes: those of the run, and earlier ones that joined them
 
     def save(self, path: str | Path) -> None:
         """Write them (.npz)."""
@@ -41,7 +41,7 @@ def save_critics(fitted: FittedCritics, path: str | Path) -> None:
         "format": FORMAT,
         "version": str(VERSION),
         "families": "/".join(fitted.critics),
-        "seed": str(fitted.seed),
+        "seeds": "/".join(map(str, fitted.seeds)),
     }
     part = target.with_name(f".{target.name}.part")
     try:
@@ -84,6 +84,7 @@ def load_critics(path: str | Path) -> FittedCritics:
             start = f"{family}/"
             arrays = {n.removeprefix(start): a for n, a in content.items() if n.startswith(start)}
             found[family] = KINDS[family].from_arrays(arrays)
-        return FittedCritics(found, int(str(content["seed"])))
+        seeds = tuple(int(seed) for seed in str(content["seeds"]).split("/"))
+        return FittedCritics(found, seeds)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path} does not hold valid critics: {error}") from None

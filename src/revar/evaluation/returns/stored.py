@@ -17,6 +17,7 @@ from revar.evaluation.returns.play import make_player
 from revar.model.budget import Budget
 from revar.model.episodes import Episodes
 from revar.model.validation import check_discount, check_horizon, check_whole
+from revar.policies.continuous import DeterministicPolicy
 
 
 def evaluate_episodes(
@@ -41,6 +42,11 @@ def evaluate_episodes(
         raise InputError("the dataset has no episodes")
     if method not in (None, "critic", "mean"):
         raise InputError(f"method is {method!r}; for whole episodes it is 'critic' or 'mean'")
+    if known is not None and known.names is not None:
+        raise InputError(
+            f"the episodes are those of {len(known.names)} policies that were compared; resume the "
+            f"comparison"
+        )
     longest = int(episodes.lengths.max())
     if longest > check_horizon(horizon):
         raise InputError(f"an episode has {longest} steps; the horizon is {horizon}")
@@ -54,7 +60,8 @@ def evaluate_episodes(
         if env is not None:
             opened = open_environment(env, env_options)
             # Numbers that the run itself used are not used again.
-            player: Any = make_player(opened, policy, horizon=horizon, seed=seed + 1)
+            nobody = DeterministicPolicy(_no_action) if policy is None else policy
+            player: Any = make_player(opened, nobody, horizon=horizon, seed=seed + 1)
             if episodes.observation_space not in (None, player.setting.observation_space):
                 raise InputError(
                     f"the episodes have observations {episodes.observation_space}; those of env "
@@ -65,7 +72,8 @@ def evaluate_episodes(
             raise InputError("resets need env=..., the environment to reset")
         space = episodes.observation_space
         layout = None if space is None else layout_of(read_space(space))
-        choice = choose_critics(critics, layout, episodes.features is not None, seed)
+        seeds = () if known is None else (seed,)
+        choice = choose_critics(critics, layout, episodes.features is not None, seeds)
         goal = ValueGoal(confidence, None, Budget(len(episodes)))
         estimator = ReturnEstimator(
             method,
@@ -94,6 +102,10 @@ def evaluate_episodes(
         quantile=estimate.quantile,
         checkpoints=(Checkpoint(len(episodes), estimate, float(len(episodes))),),
     )
+
+
+def _no_action(observation: Any) -> Any:
+    raise InputError(f"there is no policy to act at observation {observation!r}")
 
 
 def _no_resets(first: int, count: int) -> Any:
