@@ -145,5 +145,5 @@ def test_the_value_is_shown_where_there_is_no_critic_to_save(
     path = tmp_path / "critic.npz"
     found = invoked("evaluate", *command, "--save-critic", str(path))
     assert isinstance(found.exception, InputError) and not path.exists()
-    assert "learns no critic" in str(found.exception)
+    assert "no critic" in str(found.exception)
     assert "value" in found.stdout
