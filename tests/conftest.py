@@ -1,7 +1,13 @@
 """Settings that all tests share."""
 
+import os
 import uuid
 from collections.abc import Iterator
+
+# Read when NumPy and JAX are loaded, here and in the processes that tests start: several of these
+# run at a time, and would wait for each other's threads.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 
 import pytest
 from hypothesis import settings
