@@ -10,6 +10,7 @@ import pytest
 from revar.errors import InputError
 from revar.estimators import estimators
 from revar.experiments.experiment import (
+    CRITICS,
     PAPER,
     Choice,
     Experiment,
@@ -365,10 +366,10 @@ def test_a_declaration_survives_json() -> None:
 
 
 def test_every_file_is_known() -> None:
-    assert sorted([*PAPER, "demo"]) == NAMES
+    assert sorted([*PAPER, CRITICS, "demo"]) == NAMES
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != CRITICS])
 def test_built_in_experiments_can_be_run_and_reported(name: str) -> None:
     experiment = check_experiment(load_built_in(name))
     assert experiment.name == name
@@ -391,12 +392,12 @@ def test_experiments_of_the_paper_have_a_quick_version_and_say_what_is_open(name
         (
             "xyzzy",
             "unknown experiment 'xyzzy'; there are tree, gridworld, ablation, regret, examples, "
-            "flow, coverage, peers, compare",
+            "flow, coverage, peers, compare, critics",
         ),
         (
             "../built_in/demo",
             "unknown experiment '../built_in/demo'; there are tree, gridworld, ablation, regret, "
-            "examples, flow, coverage, peers, compare",
+            "examples, flow, coverage, peers, compare, critics",
         ),
     ],
 )
