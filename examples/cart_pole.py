@@ -13,12 +13,12 @@ def lean(observation):
     return [0.1, 0.9] if observation[3] > 0 else [0.9, 0.1]
 
 
-shared = {"episodes": 200, "horizon": 200, "seed": 0}
+shared = {"episodes": 100, "horizon": 200, "seed": 0}
 result = revar.evaluate("CartPole-v1", lean, **shared)
 print(result.table())
 
 bins = revar.Bins.uniform([-2.4, -3.0, -0.21, -3.0], [2.4, 3.0, 0.21, 3.0], [3, 3, 6, 6])
 binned = revar.evaluate("CartPole-v1", lean, bins=bins, **shared)
 print(f"\nin bins: {binned}")
-check = revar.check_aggregation(binned, "CartPole-v1", lean, episodes=200, seed=1)
+check = revar.check_aggregation(binned, "CartPole-v1", lean, episodes=100, seed=1)
 print(f"the check: {check}")
