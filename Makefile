@@ -12,7 +12,7 @@ demo: $(READY)  ## the main job: a policy evaluated after three ways to collect,
 	$(BIN)/revar demo
 
 test: lint  ## lint, types, import contracts and all tests
-	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')  # some tests wait
+	$(BIN)/pytest -n auto
 
 lint: $(READY)  ## style, types, import contracts
 	$(BIN)/ruff check .
