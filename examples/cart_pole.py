@@ -14,7 +14,7 @@ def lean(observation):
 
 
 shared = {"episodes": 100, "horizon": 200, "seed": 0}
-result = revar.evaluate("CartPole-v1", lean, **shared)
+result = revar.evaluate("CartPole-v1", lean, critics=["linear"], **shared)
 print(result.table())
 
 bins = revar.Bins.uniform([-2.4, -3.0, -0.21, -3.0], [2.4, 3.0, 0.21, 3.0], [3, 3, 6, 6])
