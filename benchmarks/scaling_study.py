@@ -25,10 +25,10 @@ from benchmarks.workers import PAUSE, STEPS, seconds_per_step
 from revar.collection import Collection
 from revar.collection.batches import Batch, Dispatcher, add_batch
 from revar.environments.opening import action_count, horizon_of, open_environment
-from revar.evaluation.interrupts import Interrupt
 from revar.evaluation.target_policies import target_policy_of
 from revar.evaluation.workers.pool import InlinePool, PoolSettings, default_batch
 from revar.evaluation.workers.worker import WorkerSetup
+from revar.interrupts import Interrupt
 from revar.model.budget import Budget
 from revar.model.question import combinations_of
 from revar.strategies.strategy import find_strategy

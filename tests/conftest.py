@@ -1,6 +1,7 @@
 """Settings that all tests share."""
 
 import os
+import signal
 import uuid
 from collections.abc import Iterator
 
@@ -14,6 +15,10 @@ from hypothesis import settings
 
 from tests import browser as browsers
 from tests import postgres
+
+# Tests send themselves Ctrl-C, which a job in the background would ignore.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Compilation on first use is slow, so no deadline; derandomized, so that a run can be repeated.
 settings.register_profile("revar", deadline=None, derandomize=True, database=None)

@@ -10,6 +10,7 @@ import click
 from revar.cli.options import engine_options, make_engine
 from revar.cli.output import print_json, print_results, results_as_data
 from revar.errors import INTERRUPTED, InputError
+from revar.interrupts import defer_interrupts
 
 if TYPE_CHECKING:
     from revar.experiments.engines import Engine
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Folder for the tables and the report.",
 )
+@defer_interrupts()
 def demo(output: Path) -> None:
     """Evaluate a policy on the gridworld after three ways to collect 1,000 episodes.
 
@@ -67,6 +69,7 @@ def demo(output: Path) -> None:
 @engine_options
 @click.option("--no-report", is_flag=True, help="Store the tables and write no page.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@defer_interrupts()
 def reproduce(
     names: tuple[str, ...],
     quick: bool,

@@ -13,6 +13,7 @@ from revar.cli.options import EPISODES, engine_options, make_engine
 from revar.cli.output import print_json, print_results, results_as_data
 from revar.cli.spending import limit_options, parse_cost, parse_limits, spending_options
 from revar.errors import InputError
+from revar.interrupts import defer_interrupts
 
 if TYPE_CHECKING:
     from revar.experiments.experiment import Experiment, StrategyChoice
@@ -65,6 +66,7 @@ WITH_LIMITS = ("on-policy", "flow")  # these take any budget, and keep limits
     help="Folder for the tables, from which an interrupted run continues, and a report.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@defer_interrupts()
 def simulate(
     problems: tuple[str, ...],
     strategies: tuple[str, ...],

@@ -16,9 +16,9 @@ from revar.environments.opening import (
     read_reward,
 )
 from revar.errors import InputError
-from revar.evaluation.interrupts import catch_interrupts
 from revar.evaluation.result import EvaluationResult
 from revar.evaluation.target_policies import TargetPolicy
+from revar.interrupts import catch_interrupts
 from revar.model.arrays import FloatArray
 from revar.model.validation import check_count, check_whole
 from revar.policies.forms import ObservationPolicy, resolve_policy

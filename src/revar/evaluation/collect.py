@@ -18,7 +18,6 @@ from revar.environments.opening import (
 from revar.errors import InputError
 from revar.evaluation.amounts import StepAmounts, describe
 from revar.evaluation.goals import ComparisonGoal, Goal, ValueGoal
-from revar.evaluation.interrupts import catch_interrupts
 from revar.evaluation.limits import check_beforehand, describe_limits, encode_limits
 from revar.evaluation.players import Player, VectorPlayer
 from revar.evaluation.result import CollectedResult
@@ -37,6 +36,7 @@ from revar.evaluation.target_policies import (
 from revar.evaluation.workers.player import PoolPlayer
 from revar.evaluation.workers.pool import PoolSettings, choose_pool, default_batch
 from revar.evaluation.workers.worker import WorkerSetup
+from revar.interrupts import catch_interrupts
 from revar.model.episodes import Episodes
 from revar.model.limits import check_limits
 from revar.model.validation import check_count

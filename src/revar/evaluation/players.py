@@ -11,7 +11,8 @@ from revar.environments.observations import StateEncoding
 from revar.environments.opening import blame_environment, check_actions, read_reward
 from revar.errors import InputError, require_extra
 from revar.evaluation.amounts import StepAmounts
-from revar.evaluation.interrupts import Interrupt, Stopped
+from revar.evaluation.stopping import Stopped
+from revar.interrupts import Interrupt
 from revar.model.trajectory import Dataset
 from revar.model.validation import LARGEST_REWARD
 

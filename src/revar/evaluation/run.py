@@ -19,11 +19,12 @@ from revar.evaluation.checkpoints import FIRST_CHECKPOINT
 from revar.evaluation.comparison import JointCheckpoint
 from revar.evaluation.findings import TableFindings
 from revar.evaluation.goals import Goal
-from revar.evaluation.interrupts import EpisodeError, Interrupt, Stopped
 from revar.evaluation.players import Player, VectorPlayer
 from revar.evaluation.result import CollectedResult
+from revar.evaluation.stopping import EpisodeError, Stopped
 from revar.evaluation.target_policies import TargetPolicies, TargetPolicy
 from revar.evaluation.workers.player import PoolPlayer
+from revar.interrupts import Interrupt
 from revar.model.budget import Budget
 from revar.model.episodes import Episodes
 from revar.model.trajectory import Dataset

@@ -18,6 +18,7 @@ from revar.experiments.engines import Engine
 from revar.experiments.results import MANIFEST, versions
 from revar.experiments.runner import Progress, play_missing
 from revar.experiments.storage import Columns, read_table, replace_file, write_table
+from revar.interrupts import defer_interrupts
 from revar.model.arrays import FloatArray
 
 SCHEMA_VERSION = 1
@@ -85,6 +86,7 @@ class CriticResults:
         return self.manifest.experiment
 
 
+@defer_interrupts()
 def run_critic_study(
     study: CriticStudy,
     directory: Path,

@@ -6,7 +6,7 @@ Every run is an evaluation of its own, with critics and from the same episodes a
 import hashlib
 import tomllib
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -19,6 +19,7 @@ from revar.errors import InputError
 from revar.evaluation.evaluate import evaluate
 from revar.experiments.critic_problems import CriticProblem
 from revar.experiments.experiment import digest_of, record_of
+from revar.interrupts import POLL_SECONDS, stop_if_interrupted
 from revar.model.arrays import FloatArray, IntArray
 
 SHARD_VERSION = 1
@@ -107,11 +108,20 @@ class CriticShard(msgspec.Struct, frozen=True, kw_only=True, tag="critics"):
     ) -> CriticShardResult:
         """Evaluate the policy once for each run, several at a time."""
         rows = []
-        with ThreadPoolExecutor(threads or 1) as pool:
-            for row in pool.map(self._evaluate, range(self.first_run, self.first_run + self.runs)):
-                rows.append(row)
+        pool = ThreadPoolExecutor(threads or 1)
+        try:
+            for evaluation in [
+                pool.submit(self._evaluate, self.first_run + run) for run in range(self.runs)
+            ]:
+                while not evaluation.done():
+                    stop_if_interrupted()
+                    wait([evaluation], POLL_SECONDS)
+                stop_if_interrupted()  # it may have been cut short
+                rows.append(evaluation.result())
                 if progress is not None:
                     progress(len(rows) * self.budget, self.episodes)
+        finally:
+            pool.shutdown(cancel_futures=True)
         columns = zip(*rows, strict=True)
         fields = CriticShardResult.__struct_fields__
         return CriticShardResult(

@@ -11,6 +11,7 @@ from revar.cluster import start_ray
 from revar.errors import require_extra
 from revar.experiments.critics import CriticShard
 from revar.experiments.shards import Shard
+from revar.interrupts import POLL_SECONDS, stop_if_interrupted
 
 AnyShard = Shard | CriticShard
 # Episodes of a shard that have been played so far.
@@ -76,12 +77,13 @@ class RayEngine:
                 while waiting and len(open_tasks) < room:
                     shard = waiting.pop()
                     open_tasks[play.remote(msgspec.json.encode(shard))] = shard
-                done, _ = ray.wait(list(open_tasks), timeout=1.0)
+                done, _ = ray.wait(list(open_tasks), timeout=POLL_SECONDS)
                 for task in done:
                     shard = open_tasks.pop(task)
                     arrays, seconds = ray.get(task)
                     advance(shard, shard.episodes)
                     yield shard, shard.result_type(**arrays), seconds
+                stop_if_interrupted()
         finally:
             for task in open_tasks:
                 ray.cancel(task, force=True)

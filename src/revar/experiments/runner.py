@@ -1,7 +1,7 @@
 """Run an experiment: the shards that are missing, then the tables."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,13 @@ from revar.experiments.results import (
 )
 from revar.experiments.shards import Cell, ShardResult, cells_of, shards_of
 from revar.experiments.storage import ShardStore
+from revar.interrupts import defer_interrupts, stop_if_interrupted
 
 # (episodes done, episodes in all, what is played)
 Progress = Callable[[int, int, str], None]
 
 
+@defer_interrupts()
 def run_experiment(
     experiment: Experiment,
     directory: Path,
@@ -48,10 +50,7 @@ def run_experiment(
     cells = cells_of(sized, seed)
     parts = [list(shards_of(cell, sized.runs)) for cell in cells]
     stored = play_missing([shard for part in parts for shard in part], directory, engine, progress)
-    exact = tuple(
-        compute_exact_values(choice, known_transitions=sized.known_transitions)
-        for choice in sized.problem_choices()
-    )
+    exact = tuple(_exact_values(sized))
     found = iter(stored)
     series = []
     spent = sum(seconds for _, seconds in stored)
@@ -84,11 +83,16 @@ def play_missing(
     except OSError as error:
         raise InputError(f"results cannot be stored in {directory}: {error.strerror}") from error
     store = ShardStore(directory / "shards")
-    missing = [shard for shard in shards if store.read(shard) is None]
+    missing = []
+    for shard in shards:
+        stop_if_interrupted()
+        if store.read(shard) is None:
+            missing.append(shard)
     tally = _Tally(shards, missing, progress)
     for shard, result, seconds in (engine or LocalEngine()).play(missing, tally.advance):
         store.write(shard, result, seconds)
         tally.finish(shard)
+        stop_if_interrupted()
     stored = [store.read(shard) for shard in shards]
     whole = [each for each in stored if each is not None]
     if len(whole) < len(shards):
@@ -124,6 +128,12 @@ class _Tally:
     def _show(self, shard: AnyShard) -> None:
         if self.progress is not None:
             self.progress(self.done + sum(self.open.values()), self.total, shard.title)
+
+
+def _exact_values(sized: Experiment) -> Iterator[ExactValues]:
+    for choice in sized.problem_choices():
+        stop_if_interrupted()
+        yield compute_exact_values(choice, known_transitions=sized.known_transitions)
 
 
 def _read_finished(sized: Experiment, directory: Path, seed: int) -> Results | None:

@@ -12,13 +12,12 @@ from weakref import WeakSet
 
 import numpy as np
 
+from revar.interrupts import POLL_SECONDS, stop_if_interrupted
 from revar.model.arrays import FloatArray, IntArray
 
 # (what was spent so far, the budget of all runs), in the unit of the budget
 Progress = Callable[[int, int], None]
 
-# How often the waiting thread looks at progress and at Ctrl-C.
-POLL_SECONDS = 0.1
 # How long to wait for a stopped run. One that takes longer (a slow plan or estimate in plain
 # Python) is abandoned: it ends when it next reads `stop`, and nothing it writes is read.
 STOP_SECONDS = 0.25
@@ -98,10 +97,12 @@ def play_runs(
         report()
 
     def report() -> None:
+        stop_if_interrupted()
         if progress is not None:
             progress(int(np.minimum(spent, budget).sum()), int(runs * budget))
 
     try:
+        stop_if_interrupted()
         for thread in run_threads:
             thread.start()
         wait()

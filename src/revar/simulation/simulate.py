@@ -1,5 +1,6 @@
 """simulate: many independent runs of a strategy on a known model."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import ArrayLike
 from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.estimator import Estimator, find_estimator
+from revar.interrupts import catch_interrupts, is_interrupted
 from revar.model.arrays import FloatArray
 from revar.model.budget import Budget, check_budget
 from revar.model.limits import Limits
@@ -38,6 +40,7 @@ from revar.theory.restrictions import Restrictions
 from revar.theory.values import occupancy, policy_value
 
 
+@catch_interrupts()
 def simulate(
     mdp: TabularMDP,
     question: Any,
@@ -129,7 +132,8 @@ def simulate(
         progress=progress,
         stop=job.stop,
     )
-    return job.result(true_values, ended)
+    result = job.result(true_values, ended)
+    return replace(result, interrupted=True) if is_interrupted() else result
 
 
 def _first_plan(task: Task, mdp: TabularMDP, strategy: Strategy, estimator: Estimator) -> Plan:

@@ -12,8 +12,9 @@ import revar
 from revar.environments.opening import environment_seed
 from revar.environments.spaces import inputs_of
 from revar.errors import InputError
-from revar.evaluation.interrupts import EpisodeError, Interrupt, Stopped
 from revar.evaluation.returns.play import make_player
+from revar.evaluation.stopping import EpisodeError, Stopped
+from revar.interrupts import Interrupt
 from revar.model.episodes import Episodes
 
 ARRAYS = (

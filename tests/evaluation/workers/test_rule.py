@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import revar
 from revar.collection.batches import Batch, BatchRequest, SharedPlan
 from revar.environments.opening import environment_seed
-from revar.evaluation.interrupts import Interrupt
 from revar.evaluation.workers.pool import (
     AHEAD,
     SHARE_UNDER_WAY,
@@ -22,6 +21,7 @@ from revar.evaluation.workers.pool import (
     default_batch,
 )
 from revar.evaluation.workers.worker import WorkerSetup
+from revar.interrupts import Interrupt
 from tests.collection.test_collection import same_data
 from tests.environments.custom import Corridor
 

@@ -19,7 +19,6 @@ from revar.environments.opening import (
 from revar.errors import InputError
 from revar.evaluation.amounts import describe
 from revar.evaluation.goals import ComparisonGoal, ValueGoal
-from revar.evaluation.interrupts import catch_interrupts
 from revar.evaluation.result import CollectedResult
 from revar.evaluation.returns.critics import CriticChoice, choose_critics
 from revar.evaluation.returns.fingerprint import policy_digest
@@ -38,6 +37,7 @@ from revar.evaluation.settings import (
 )
 from revar.evaluation.target_policies import name_policy
 from revar.evaluation.workers.pool import choose_pool
+from revar.interrupts import catch_interrupts
 from revar.model.episodes import Episodes
 from revar.model.limits import check_limits
 from revar.model.validation import check_discount, check_whole

@@ -9,11 +9,12 @@ import numpy as np
 from revar.estimators.estimator import Estimate, JointEstimate
 from revar.evaluation.comparison import ComparisonResult
 from revar.evaluation.goals import ComparisonGoal
-from revar.evaluation.interrupts import EpisodeError, Interrupt, Stopped
 from revar.evaluation.returns.fitting import ReturnEstimator
 from revar.evaluation.returns.play import make_player
 from revar.evaluation.returns.result import PairedFindings, ReturnFindings
+from revar.evaluation.stopping import EpisodeError, Stopped
 from revar.evaluation.target_policies import name_policy
+from revar.interrupts import Interrupt
 from revar.model.arrays import FloatArray
 from revar.model.episodes import Episodes
 from revar.model.law import Law

@@ -8,8 +8,9 @@ import numpy as np
 from revar.environments.opening import blame_environment, check_actions, horizon_of, read_reward
 from revar.errors import InputError, require_extra
 from revar.evaluation.amounts import part_of_infos
-from revar.evaluation.interrupts import EpisodeError, Interrupt, Stopped
 from revar.evaluation.returns.records import EpisodeRecord, Setting, lay_out
+from revar.evaluation.stopping import EpisodeError, Stopped
+from revar.interrupts import Interrupt
 from revar.model.arrays import FloatArray
 from revar.model.episodes import Episodes
 from revar.model.validation import LARGEST_REWARD

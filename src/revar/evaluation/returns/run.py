@@ -15,13 +15,14 @@ from revar.datasets.files import Conditions, save_dataset
 from revar.errors import InputError
 from revar.evaluation.amounts import spent_on
 from revar.evaluation.checkpoints import FIRST_CHECKPOINT
-from revar.evaluation.interrupts import EpisodeError, Interrupt, Stopped
 from revar.evaluation.result import Checkpoint, CollectedResult
 from revar.evaluation.returns.fitting import ReturnEstimator
 from revar.evaluation.returns.paired import PairedEpisodes, PairedEstimator
 from revar.evaluation.returns.play import EpisodePlayer
 from revar.evaluation.returns.workers import PoolEpisodes
 from revar.evaluation.run import EvaluationError, FreeEpisodes
+from revar.evaluation.stopping import EpisodeError, Stopped
+from revar.interrupts import Interrupt
 from revar.model.amounts import COST, EpisodeTotals
 from revar.model.budget import Budget
 from revar.model.episodes import Episodes

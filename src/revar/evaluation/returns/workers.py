@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from revar.environments.opening import open_environment
-from revar.evaluation.interrupts import EpisodeError, Interrupt, Stopped
 from revar.evaluation.returns.paired import make_players
 from revar.evaluation.returns.play import EpisodePlayer
+from revar.evaluation.stopping import EpisodeError, Stopped
 from revar.evaluation.workers.pool import PoolSettings, WorkerPool
 from revar.evaluation.workers.queue import BatchQueue
+from revar.interrupts import Interrupt
 from revar.model.arrays import FloatArray
 from revar.model.episodes import Episodes
 

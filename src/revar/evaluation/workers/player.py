@@ -16,10 +16,11 @@ from revar.collection.batches import (
     add_batch,
     pack,
 )
-from revar.evaluation.interrupts import EpisodeError, Interrupt, Stopped
+from revar.evaluation.stopping import EpisodeError, Stopped
 from revar.evaluation.target_policies import TargetPolicies, TargetPolicy
 from revar.evaluation.workers.pool import PoolSettings, WorkerPool
 from revar.evaluation.workers.queue import BatchQueue
+from revar.interrupts import Interrupt
 from revar.model.trajectory import Dataset
 
 

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from revar.environments.opening import is_environment
 from revar.errors import InputError, require_extra
-from revar.evaluation.interrupts import Interrupt
+from revar.interrupts import Interrupt
 from revar.model.validation import check_count
 
 ENGINES = ("processes", "ray", "inline")

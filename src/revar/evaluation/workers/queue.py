@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
-from revar.evaluation.interrupts import EpisodeError
+from revar.evaluation.stopping import EpisodeError
 from revar.evaluation.workers.pool import WorkerDeath, WorkerPool
 
 RETRIES = 3  # of a batch whose worker died

@@ -9,9 +9,9 @@ from revar.environments.observations import Bins, encoding_of
 from revar.environments.opening import action_count, environment_seed, open_environment
 from revar.errors import InputError
 from revar.evaluation.amounts import StepAmounts
-from revar.evaluation.interrupts import Interrupt
 from revar.evaluation.players import Player
 from revar.evaluation.target_policies import target_policy_of
+from revar.interrupts import Interrupt
 from revar.model.budget import Budget
 from revar.model.limits import Limits
 from revar.model.question import Combinations
