@@ -11,8 +11,12 @@ DOCS_READY := $(VENV)/.docs-ready
 demo: $(READY)  ## the main job: a policy evaluated after three ways to collect, with a report
 	$(BIN)/revar demo
 
-test: lint  ## lint, types, import contracts and all tests
+test: $(READY)  ## lint, types, import contracts and all tests
+	$(MAKE) --jobs=2 lint compile-flow compile-others
 	$(BIN)/pytest -n auto
+
+compile-%: $(READY)  # what most tests use, once and not in each of their processes
+	$(BIN)/python -m tests.compile_rules $*
 
 lint: $(READY)  ## style, types, import contracts
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ from benchmarks.in_flight_study import in_flight, in_threads
 
 import revar
 from revar.collection import Collection
+from revar.model.arrays import FloatArray
 from revar.theory.costs import one_step_costs
 
 EPISODES, WORKERS, RUNS = 2000, 16, 3
@@ -15,32 +16,38 @@ EPISODES, WORKERS, RUNS = 2000, 16, 3
 # All decide, then all report; and threads that do not wait for each other.
 WAYS = [in_flight, in_threads]
 
+PROBLEM = revar.find_problem("gridworld")
+
+
+def expected(visits: FloatArray) -> float:
+    costs = one_step_costs(PROBLEM.mdp, PROBLEM.policy)
+    costly = costs > 0
+    return float(EPISODES * np.sum(costs[costly] / visits[costly]))
+
+
+@pytest.fixture(scope="module")
+def alone() -> FloatArray:
+    """One episode after the other, [run]."""
+    result = revar.simulate(
+        PROBLEM.mdp, PROBLEM.policy, "flow", episodes=EPISODES, runs=40, checkpoints=[EPISODES]
+    )
+    return np.array([expected(visits) for visits in result.visits])
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fly", WAYS, ids=lambda fly: fly.__name__)
 def test_sixteen_in_flight_are_within_a_tenth_of_one_by_one(
-    fly: Callable[..., Collection],
+    fly: Callable[..., Collection], alone: FloatArray
 ) -> None:
     """K * sum C/T, the error that belongs to given visits: it needs few runs to be known.
 
     K*MSE itself, from a thousand runs, is in benchmarks/results/in_flight_study.md.
     """
-    problem = revar.find_problem("gridworld")
-    costs = one_step_costs(problem.mdp, problem.policy)
-    costly = costs > 0
-
-    def expected(visits: np.ndarray) -> float:
-        return float(EPISODES * np.sum(costs[costly] / visits[costly]))
-
-    result = revar.simulate(
-        problem.mdp, problem.policy, "flow", episodes=EPISODES, runs=40, checkpoints=[EPISODES]
-    )
-    alone = np.array([expected(visits) for visits in result.visits])
     together = []
     for seed in range(RUNS):
-        collection = fly(problem, "flow", EPISODES, WORKERS, seed)
+        collection = fly(PROBLEM, "flow", EPISODES, WORKERS, seed)
         assert collection.estimate().episodes == EPISODES
-        visits = np.zeros((problem.mdp.states, problem.mdp.actions))
+        visits = np.zeros((PROBLEM.mdp.states, PROBLEM.mdp.actions))
         for number, key in enumerate(collection.states.keys):
             if number < collection.statistics.states:
                 state = int(key.decode() if isinstance(key, bytes) else str(key))
@@ -54,5 +61,5 @@ def test_sixteen_in_flight_are_within_a_tenth_of_one_by_one(
     assert spread < 0.02  # so that a tenth would be seen
     assert ratio < 1.1
     # On-policy visits would fail: their error is more than four times as large.
-    on_policy = revar.estimation_variance(problem.mdp, problem.policy, problem.policy)
+    on_policy = revar.estimation_variance(PROBLEM.mdp, PROBLEM.policy, PROBLEM.policy)
     assert on_policy / alone.mean() > 4
