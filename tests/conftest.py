@@ -25,6 +25,11 @@ settings.register_profile("revar", deadline=None, derandomize=True, database=Non
 settings.load_profile("revar")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests first, so that no process waits for another's at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """A PostgreSQL server for the session, on loopback."""

@@ -25,14 +25,14 @@ def run(program: str, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-KILLS = 200
+KILLS, EPISODES = 200, 800  # more than are played while processes are killed
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("storage", ["sqlite", "postgres"])
 def test_nothing_is_lost_or_counted_twice(storage: str, request: pytest.FixtureRequest) -> None:
     address = request.getfixturevalue("postgres_url") if storage == "postgres" else storage
-    found = run("crashing", address, "--kills", str(KILLS))
+    found = run("crashing", address, "--kills", str(KILLS), "--episodes", str(EPISODES))
     assert sum(found["killed"].values()) == KILLS
     assert min(found["killed"].values()) >= KILLS / 5  # both the service and the workers
     assert found["unanswered"] > 0  # kills did hit requests that were under way

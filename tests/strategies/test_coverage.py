@@ -7,12 +7,15 @@ whose rarest pair comes once in 160,000 episodes, and CB-Var on the gridworld, w
 rewards are noisy (left and up) and so reaches the far cells too seldom.
 """
 
+from math import sqrt
+
 import pytest
 
 from revar.strategies import ReducedVariance, Strategy, strategies
 from tests.strategies.measured import simulated
 
-EPISODES, RUNS = 1000, 2000
+EPISODES, RUNS = 1000, 1000
+SPREAD = 3 * sqrt(0.95 * 0.05 / RUNS)  # 0.021: a coverage of 0.908 is seen in 99 of 100 cases
 
 
 def strategies_on(problem_id: str) -> dict[str, str | Strategy]:
@@ -42,7 +45,7 @@ def test_intervals_hold_the_value_as_often_as_they_say(problem_id: str, without:
             incomplete.add(name)
         else:
             coverage[name] = float(result.coverage(0.95)[-1])
-    outside = {name: share for name, share in coverage.items() if not 0.925 <= share <= 0.975}
+    outside = {name: share for name, share in coverage.items() if abs(share - 0.95) > SPREAD}
     assert outside == {}
     # The data sorts the paper's strategies as the reasons above say.
     assert without <= incomplete
