@@ -27,9 +27,10 @@ GRID = find_problem("gridworld")
 
 def play(strategy: str, **options: Any) -> None:
     """Play a few episodes compiled, and in plain Python, which calls what makes plans by itself."""
-    budget = {"episodes": 3} if options.keys().isdisjoint(("steps", "budget")) else {}
+    if "steps" not in options:
+        options["episodes"] = 3
     for compiled in (None, False):
-        simulate(GRID.mdp, GRID.policy, strategy, runs=1, compiled=compiled, **budget, **options)
+        simulate(GRID.mdp, GRID.policy, strategy, runs=1, compiled=compiled, **options)
 
 
 def compile_flow() -> None:

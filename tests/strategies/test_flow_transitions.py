@@ -287,7 +287,8 @@ def test_lucky_actions_do_not_make_the_estimate_low() -> None:
 
     With transitions drawn together it was 0.32; shares that keep to the policy took half of that.
     """
-    lake, runs = problems.find("frozenlake")(), 2000
+    lake, runs = problems.find("frozenlake")(), 1000
     result = simulate(lake.mdp, lake.policy, "flow", episodes=200, runs=runs, checkpoints=[200])
     errors = result.estimates[:, 0] - result.true_value
-    assert errors.mean() / errors.std() > -0.18 - 3 / np.sqrt(runs)
+    # With transitions drawn together alone this would fail in 99 of 100 cases.
+    assert errors.mean() / errors.std() > -0.18 - 2 / np.sqrt(runs)
