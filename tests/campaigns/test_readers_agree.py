@@ -11,7 +11,8 @@ import pytest
 from revar.campaigns import Campaign, MemoryStorage
 from revar.campaigns.commands import Act, Command, propose, tell_reward
 from revar.campaigns.events import Closed, Finished, Released, Rewarded, Sent, Started
-from revar.campaigns.snapshots import snapshot_of
+from revar.campaigns.leases import LeaseClock
+from revar.campaigns.snapshots import read_snapshot, snapshot_of
 from revar.campaigns.state import CampaignState
 from revar.campaigns.storage.interface import AppendResult
 from tests.campaigns.worlds import Clock
@@ -43,10 +44,12 @@ TURNS = 250
 
 def whole_state(campaign: Campaign) -> dict[str, Any]:
     """Everything that a reader knows, as its snapshot holds it: statistics, plans, episodes."""
-    body = campaign.read(lambda state, _: snapshot_of(state)).body
-    saved = msgspec.msgpack.decode(body)
-    assert isinstance(saved, dict)
-    return {**saved, "policy": campaign.read(lambda state, _: sorted(state.policy.items()))}
+    saved = read_snapshot(campaign.read(lambda state, _: snapshot_of(state)))
+    assert saved is not None
+    return {
+        **msgspec.structs.asdict(saved),
+        "policy": campaign.read(lambda state, _: sorted(state.policy.items())),
+    }
 
 
 def assert_agree(readers: Sequence[Campaign]) -> None:
@@ -88,7 +91,7 @@ def test_a_plan_that_is_due_is_made_where_the_log_is_folded() -> None:
 
 
 def decide(command: Command, state: CampaignState, now: float) -> None:
-    propose(state, command, lambda: now)
+    propose(state, command, LeaseClock(MemoryStorage(lambda: now)))
 
 
 class Racing(MemoryStorage):

@@ -1,41 +1,37 @@
 """What a caller can ask of a campaign, the event that carries it out, and the reply.
 
-Most of what is asked for is an event already: started, rewarded, finished, released, closed.
+Most of what is asked for is an event already: started, rewarded, finished, closed and others.
 An `Act` becomes one when the strategy has chosen an action.
 """
 
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from revar.campaigns.definition import Definition, check_size
 from revar.campaigns.events import (
+    AboutCampaign,
     Acted,
-    Closed,
     Event,
     Finished,
     Released,
+    Renewed,
     Rewarded,
     Sent,
     Started,
     encode_state,
 )
+from revar.campaigns.leases import LeaseClock
 from revar.campaigns.policies import check_sent, told
-from revar.campaigns.rules import (
-    TAKEN,
-    BudgetReservedError,
-    BudgetSpentError,
-    CampaignError,
-    Effect,
-    Verdict,
-    judge,
-    refusal,
-)
-from revar.campaigns.state import CampaignState, EpisodeRecord
+from revar.campaigns.records import EpisodeRecord
+from revar.campaigns.rules import BudgetReservedError, BudgetSpentError, CampaignError, judge
+from revar.campaigns.state import CampaignState
+from revar.campaigns.text import quoted
+from revar.campaigns.verdicts import TAKEN, Effect, Verdict, refusal
 from revar.errors import InputError
 from revar.model.trajectory import none_for_nan
 from revar.model.validation import check_reward
@@ -53,7 +49,27 @@ class Act:
     probabilities: Sent | None = None
 
 
-Command: TypeAlias = Started | Act | Rewarded | Finished | Released | Closed
+Command: TypeAlias = Started | Act | Rewarded | Finished | Released | Renewed | AboutCampaign
+
+
+class ActRequest(NamedTuple):
+    """One of several acts; see `CampaignEpisode.act`."""
+
+    episode: str
+    step: int
+    state: Any
+    probabilities: Any = None
+
+
+class RewardReport(NamedTuple):
+    """One of several rewards; see `CampaignEpisode.reward`."""
+
+    episode: str
+    step: int
+    reward: float
+    next_state: Any
+    cost: float | None = None
+    amounts: Mapping[str, float] | None = None
 
 
 class EpisodeReply(msgspec.Struct, frozen=True):
@@ -81,8 +97,8 @@ class ActionReply(msgspec.Struct, frozen=True):
     repeated: bool
 
 
+RequestError: TypeAlias = CampaignError | InputError  # the answer to one of several requests
 Reply: TypeAlias = EpisodeReply | ActionReply | CampaignError | None
-Clock: TypeAlias = Callable[[], float]
 
 
 def new_episode_id() -> str:
@@ -137,7 +153,9 @@ def tell_reward(
     )
 
 
-def propose(state: CampaignState, command: Command, now: Clock) -> tuple[list[Event], Verdict]:
+def propose(
+    state: CampaignState, command: Command, clock: LeaseClock
+) -> tuple[list[Event], Verdict]:
     """The events that would carry the command out, and the verdict on it as things stand.
 
     There are events only where the command would take effect. The state does not change.
@@ -146,25 +164,27 @@ def propose(state: CampaignState, command: Command, now: Clock) -> tuple[list[Ev
     if isinstance(event, Started) and event.merged:
         return [], refusal("invalid", "an episode that was merged cannot be started")
     # Nothing else depends on the time.
-    verdict = judge(state, event, now() if isinstance(event, Released) else 0.0)
+    verdict = judge(state, event, clock.now() if isinstance(event, Released) else 0.0)
     if verdict.code == "budget-reserved":
-        run_out = [Released(record.id) for record in state.overdue(now())]
+        run_out = [Released(record.id) for record in clock.overdue(state)]
         return ([*run_out, event], TAKEN) if run_out else ([], verdict)
     if verdict.effect is not Effect.TAKEN:
         return [], verdict
-    if isinstance(command, Act):
-        try:
+    try:
+        if isinstance(command, Act):
             event = _decide(state, command)
-        except InputError as error:
-            return [], refusal("invalid", str(error))
+        elif isinstance(event, Rewarded):
+            _check_room(state, event.following, "next_state")
+    except InputError as error:
+        return [], refusal("invalid", str(error))
     return [event], verdict
 
 
-def answer(state: CampaignState, command: Command, verdict: Verdict, now: Clock) -> Reply:
+def answer(state: CampaignState, command: Command, verdict: Verdict, clock: LeaseClock) -> Reply:
     """What the caller is told, after the events have been replayed."""
     if verdict.effect is Effect.REFUSED:
-        return _error(state, verdict, now)
-    if isinstance(command, Closed):
+        return _error(state, verdict, clock)
+    if isinstance(command, AboutCampaign):
         return None
     record = state.records[command.episode]
     repeated = verdict.effect is Effect.REPEATED
@@ -190,9 +210,8 @@ def _event(command: Act, action: int = 0, propensity: float | None = None, draws
 
 
 def _decide(state: CampaignState, command: Act) -> Acted:
-    definition, states = state.definition, state.collection.states
-    known = len(states) + (command.state not in states)
-    check_size(definition.horizon, definition.actions, known, len(definition.names))
+    definition = state.definition
+    _check_room(state, command.state, "the state")
     episode = state.records[command.episode].episode
     if episode is None:
         raise AssertionError(f"episode {command.episode} is over")
@@ -202,11 +221,21 @@ def _decide(state: CampaignState, command: Act) -> Acted:
     return _event(command, action, none_for_nan(propensity), draws)
 
 
-def _error(state: CampaignState, verdict: Verdict, now: Clock) -> CampaignError:
+def _check_room(state: CampaignState, key: bytes | None, name: str) -> None:
+    """Refuse a state that is new, where the campaign has no room for another."""
+    definition, states = state.definition, state.collection.states
+    if key is None or key in states:
+        return
+    sizes = definition.horizon, definition.actions, len(states) + 1, len(definition.names)
+    try:
+        check_size(*sizes)
+    except InputError as error:
+        raise InputError(f"{name} {quoted(key)} is new, and {error}") from None
+
+
+def _error(state: CampaignState, verdict: Verdict, clock: LeaseClock) -> CampaignError:
     if verdict.code == "budget-spent":
         return BudgetSpentError(verdict.code, verdict.reason)
     if verdict.code == "budget-reserved":
-        ends = [record.seen + state.definition.lease for record in state.leases.values()]
-        wait = min(ends) - now() if ends else 0.0
-        return BudgetReservedError(verdict.code, verdict.reason, max(0.0, wait))
+        return BudgetReservedError(verdict.code, verdict.reason, clock.wait(state))
     return CampaignError(verdict.code, verdict.reason)

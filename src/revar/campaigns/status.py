@@ -7,6 +7,7 @@ import msgspec
 
 from revar.campaigns.definition import Definition
 from revar.campaigns.limits import LimitReport, report_limits
+from revar.campaigns.precision import PrecisionReport
 from revar.campaigns.state import CampaignState
 from revar.campaigns.text import amount, duration, quantity
 from revar.collection import Collection
@@ -55,6 +56,9 @@ class Status:
     estimate: Estimate | None  # of one target policy
     ranking: Ranking | None = None  # of several
     realised: tuple[LimitReport, ...] = ()  # limits on sums, against what was collected
+    precision: PrecisionReport | None = None  # where a half-width is wanted
+    archived: bool = False
+    unreadable: int = 0  # events of the log that are damaged, and have no effect
 
     @property
     def silence(self) -> str:
@@ -66,7 +70,9 @@ class Status:
     @property
     def condition(self) -> str:
         """A word for where the campaign stands."""
-        if self.left <= 0.0:
+        if self.archived:
+            return "archived"
+        if self.left <= 0.0 or (self.precision is not None and self.precision.reached):
             return "complete"
         if self.closed:
             return "closed"
@@ -78,11 +84,16 @@ class Status:
         lines = [
             f"{self.name}: {self._spending}, {self.open} open"
             + (f", {self.late} late" if self.late else "")
-            + (", closed" if self.closed else ""),
+            + (", archived" if self.archived else ", closed" if self.closed else ""),
             f"{quantity(self.steps, 'step')} in {quantity(self.states, 'state')}, "
             f"{self.steps_per_second:.3g} steps a second"
             + (f", {self.silence}" if self.silence else ""),
             *map(str, self.realised),
+            *(
+                [f"{quantity(self.unreadable, 'event')} of the log cannot be read"]
+                if self.unreadable
+                else []
+            ),
             self._answer,
         ]
         return "\n".join(lines)
@@ -128,7 +139,7 @@ def status_of(name: str, campaign_id: str, state: CampaignState, now: float) -> 
     estimate = ranking = None
     with suppress(InputError):  # while the data says nothing yet
         if state.steps and state.definition.policies is None:
-            estimate = state.collection.estimate()
+            estimate = state.estimate()
         elif state.steps:
             ranking = ranking_of(state.collection)
     collection, value = state.collection, None
@@ -163,7 +174,7 @@ def status_of(name: str, campaign_id: str, state: CampaignState, now: float) -> 
                 record.number,
                 record.steps,
                 record.started,
-                record.seen + length,
+                min(record.seen, now) + length,  # the clock may have been set back
                 now >= record.seen + length,
             )
             for record in state.leases.values()
@@ -171,4 +182,7 @@ def status_of(name: str, campaign_id: str, state: CampaignState, now: float) -> 
         estimate=estimate,
         ranking=ranking,
         realised=report_limits(collection.limits, collection.totals, value),
+        precision=state.precision.report(estimate),
+        archived=state.archived,
+        unreadable=state.unreadable,
     )
