@@ -1,7 +1,6 @@
 """The JSON API: every route with what it takes and gives; each asks a campaign."""
 
 from collections.abc import Callable
-from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
@@ -41,7 +40,6 @@ from revar.errors import InputError
 
 __all__ = ["ROUTES", "ApiRoute"]  # the routes are complete once this module is loaded
 
-LINES = 500  # of a download sent at once
 CAMPAIGN = "/api/campaigns/{name}"
 EPISODE = CAMPAIGN + "/episodes/{episode}"
 Answer = TypeVar("Answer")
@@ -177,10 +175,9 @@ async def campaign_data(request: Request) -> Response:
     if form not in FORMATS:
         raise InputError(f"format is {form!r}; it must be one of {', '.join(FORMATS)}")
     name = _name(request)
-    lines = await _campaigns(request).read(
+    pieces = await _campaigns(request).download(
         name, lambda campaign: export_text(campaign.definition, campaign.events(), form)
     )
-    pieces = iter(lambda: "".join(islice(lines, LINES)), "")
     media = "application/x-ndjson" if form == "jsonl" else "text/csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
     return StreamingResponse(pieces, media_type=media, headers=headers)

@@ -108,6 +108,10 @@ class Storage(ABC):
     def load_snapshot(self, campaign_id: str) -> Snapshot | None:
         """The snapshot that is kept."""
 
+    def check_writable(self) -> None:
+        """Raise `StorageError` where nothing can be written now."""
+        self.now()
+
     @abstractmethod
     def now(self) -> float:
         """Seconds since 1970 by the clock that stamps the events."""
