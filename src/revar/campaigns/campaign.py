@@ -2,15 +2,35 @@
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from revar.campaigns.commands import EpisodeReply, check_episode_id, new_episode_id
-from revar.campaigns.definition import LEASE, StrategyRecord, check_name, define
+from revar.campaigns.commands import (
+    ActionReply,
+    ActRequest,
+    Command,
+    EpisodeReply,
+    RequestError,
+    RewardReport,
+    ask_action,
+    check_episode_id,
+    new_episode_id,
+    tell_reward,
+)
+from revar.campaigns.defining import check_budget, define
+from revar.campaigns.definition import CONFIDENCE, LEASE, StrategyRecord, check_name
 from revar.campaigns.episode import CampaignEpisode
-from revar.campaigns.events import Closed, Started
+from revar.campaigns.events import (
+    Archived,
+    Closed,
+    Extended,
+    Released,
+    Renewed,
+    Reopened,
+    Started,
+)
 from revar.campaigns.export import export_dataset
 from revar.campaigns.log import CampaignLog
 from revar.campaigns.rules import (
@@ -21,10 +41,12 @@ from revar.campaigns.rules import (
 )
 from revar.campaigns.status import Status, ranking_of, status_of
 from revar.campaigns.storage import Storage, open_storage
+from revar.errors import InputError
 from revar.estimators.estimator import Estimate
 from revar.estimators.ranking import Ranking
 from revar.model.limits import Limits
 from revar.model.trajectory import Dataset
+from revar.model.validation import check_count
 from revar.strategies.strategy import Strategy
 
 
@@ -50,6 +72,8 @@ class Campaign(CampaignLog):
         strategy: str | Strategy | StrategyRecord = "flow",
         seed: int | None = None,
         lease: float = LEASE,
+        half_width: float | None = None,
+        confidence: float = CONFIDENCE,
     ) -> "Campaign":
         """A new campaign.
 
@@ -62,7 +86,8 @@ class Campaign(CampaignLog):
         probabilities, and `actions` says how many there are. `policies` are several to compare:
         {name: table}, or names alone; the `question` is "best" (the default), "values", or
         "difference" of two. An episode that is silent for `lease` seconds gives its place in the
-        budget to another one.
+        budget to another one. With `half_width` no more episodes are started once the interval of
+        that `confidence` is as narrow; it allows for every look at it, as in `revar.evaluate`.
         """
         definition = define(
             policy=policy,
@@ -78,6 +103,8 @@ class Campaign(CampaignLog):
             strategy=strategy,
             seed=seed,
             lease=lease,
+            half_width=half_width,
+            confidence=confidence,
         )
         store = open_storage(storage)
         body = msgspec.json.encode(definition)
@@ -98,6 +125,16 @@ class Campaign(CampaignLog):
         store = open_storage(storage)
         body = msgspec.json.encode(source.definition)
         return cls(store, store.create(source.id, check_name(name), body))
+
+    @classmethod
+    def delete(cls, storage: Storage | str, name: str) -> None:
+        """Remove an archived campaign with its log, for good."""
+        store = open_storage(storage, create=False)
+        if not cls.open(store, name).read(lambda state, _: state.archived):
+            raise CampaignError(
+                "not-archived", f"campaign {name!r} is not archived: archive it first"
+            )
+        store.delete(name)
 
     # -- collecting ------------------------------------------------------------------------
 
@@ -124,9 +161,84 @@ class Campaign(CampaignLog):
             except BudgetReservedError as error:
                 time.sleep(min(poll, error.retry_after + 0.001))
 
+    def start_episodes(self, count: int) -> list[CampaignEpisode]:
+        """Reserve up to `count` places in one commit: as many as are free, at least one.
+
+        Raises what `start_episode` raises where there is none.
+        """
+        free = self.read(lambda state, _: state.free)
+        ids = [new_episode_id() for _ in range(min(check_count(count, "count"), max(free, 1)))]
+        replies = self.execute([Started(each) for each in ids])
+        started = [reply for reply in replies if isinstance(reply, EpisodeReply)]
+        if not started:
+            raise next(reply for reply in replies if isinstance(reply, CampaignError))
+        return [CampaignEpisode(self, reply) for reply in started]
+
+    def act_many(self, requests: Iterable[ActRequest]) -> list[ActionReply | RequestError]:
+        """The actions of steps of several episodes, in one commit.
+
+        An answer for each request, in order; one that is refused is answered by its error, and
+        does not touch the others.
+        """
+        return self._carry_out(lambda each: ask_action(self.definition, *each), requests)
+
+    def reward_many(self, reports: Iterable[RewardReport]) -> list[EpisodeReply | RequestError]:
+        """What the actions of several episodes led to, in one commit; answers as of `act_many`."""
+        return self._carry_out(lambda each: tell_reward(self.definition, *each), reports)
+
+    def heartbeat(self, episode_id: str) -> EpisodeReply:
+        """A sign of life of an episode whose step takes long: its lease begins anew."""
+        return self.execute_one(Renewed(episode_id))
+
+    def release(self, episode_id: str) -> EpisodeReply:
+        """Give an episode's place in the budget to others at once; its complete steps count."""
+        return self.execute_one(Released(episode_id, "abandoned"))
+
+    def _carry_out(self, command: Callable[[Any], Command], asked: Iterable[Any]) -> list[Any]:
+        """The answers to requests in one commit, errors among them."""
+        made: list[Command | InputError] = []
+        for each in asked:
+            try:
+                made.append(command(each))
+            except InputError as error:
+                made.append(error)
+        replies = iter(self.execute([each for each in made if not isinstance(each, InputError)]))
+        return [each if isinstance(each, InputError) else next(replies) for each in made]
+
+    # -- its end, and after ----------------------------------------------------------------
+
     def close(self) -> None:
         """Start no more episodes; open ones may still act and report."""
         self.execute_one(Closed())
+
+    def extend(
+        self,
+        *,
+        episodes: int | None = None,
+        steps: int | None = None,
+        budget: float | None = None,
+        extension_id: str | None = None,
+    ) -> None:
+        """Add so much to the budget, in its unit; one that was spent goes on.
+
+        The same `extension_id` again adds nothing.
+        """
+        unit = self.definition.allowance.unit
+        more = check_budget(episodes, steps, budget)
+        if more.unit != unit:
+            raise InputError(
+                f"the budget is in {unit}; it cannot be extended by {more.text(more.amount)}"
+            )
+        chosen = new_episode_id() if extension_id is None else check_episode_id(extension_id)
+        self.execute_one(Extended(chosen, more.amount))
+
+    def reopen(self) -> None:
+        """Start episodes again, after it was closed, archived, or found precise enough."""
+        self.execute_one(Reopened())
+
+    def archive(self) -> None:
+        """Close it, and have lists leave it out; it can still be read, and reopened."""
+        self.execute_one(Archived())
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -134,7 +246,7 @@ class Campaign(CampaignLog):
         """The target policy's value from every complete step so far."""
         if self.definition.policies is not None:
             raise CampaignError("several-policies", "there are several target policies: rank them")
-        return self.read(lambda state, _: state.collection.estimate(confidence))
+        return self.read(lambda state, _: state.estimate(confidence))
 
     def ranking(self, confidence: float = 0.95) -> Ranking:
         """The values of several target policies, the leader, and its differences to the others."""

@@ -1,41 +1,35 @@
 """What a caller can ask of a campaign, the event that carries it out, and the reply.
 
-Most of what is asked for is an event already: started, rewarded, finished, released, closed.
+Most of what is asked for is an event already: started, rewarded, finished, closed and others.
 An `Act` becomes one when the strategy has chosen an action.
 """
 
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from revar.campaigns.definition import Definition, check_size
 from revar.campaigns.events import (
+    AboutCampaign,
     Acted,
-    Closed,
     Event,
     Finished,
     Released,
+    Renewed,
     Rewarded,
     Sent,
     Started,
     encode_state,
 )
 from revar.campaigns.policies import check_sent, told
-from revar.campaigns.rules import (
-    TAKEN,
-    BudgetReservedError,
-    BudgetSpentError,
-    CampaignError,
-    Effect,
-    Verdict,
-    judge,
-    refusal,
-)
-from revar.campaigns.state import CampaignState, EpisodeRecord
+from revar.campaigns.records import EpisodeRecord
+from revar.campaigns.rules import BudgetReservedError, BudgetSpentError, CampaignError, judge
+from revar.campaigns.state import CampaignState
+from revar.campaigns.verdicts import TAKEN, Effect, Verdict, refusal
 from revar.errors import InputError
 from revar.model.trajectory import none_for_nan
 from revar.model.validation import check_reward
@@ -53,7 +47,27 @@ class Act:
     probabilities: Sent | None = None
 
 
-Command: TypeAlias = Started | Act | Rewarded | Finished | Released | Closed
+Command: TypeAlias = Started | Act | Rewarded | Finished | Released | Renewed | AboutCampaign
+
+
+class ActRequest(NamedTuple):
+    """One of several acts; see `CampaignEpisode.act`."""
+
+    episode: str
+    step: int
+    state: Any
+    probabilities: Any = None
+
+
+class RewardReport(NamedTuple):
+    """One of several rewards; see `CampaignEpisode.reward`."""
+
+    episode: str
+    step: int
+    reward: float
+    next_state: Any
+    cost: float | None = None
+    amounts: Mapping[str, float] | None = None
 
 
 class EpisodeReply(msgspec.Struct, frozen=True):
@@ -81,6 +95,7 @@ class ActionReply(msgspec.Struct, frozen=True):
     repeated: bool
 
 
+RequestError: TypeAlias = CampaignError | InputError  # the answer to one of several requests
 Reply: TypeAlias = EpisodeReply | ActionReply | CampaignError | None
 Clock: TypeAlias = Callable[[], float]
 
@@ -164,7 +179,7 @@ def answer(state: CampaignState, command: Command, verdict: Verdict, now: Clock)
     """What the caller is told, after the events have been replayed."""
     if verdict.effect is Effect.REFUSED:
         return _error(state, verdict, now)
-    if isinstance(command, Closed):
+    if isinstance(command, AboutCampaign):
         return None
     record = state.records[command.episode]
     repeated = verdict.effect is Effect.REPEATED

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from revar.campaigns.commands import EpisodeReply, ask_action, tell_reward
-from revar.campaigns.events import Finished, Released
+from revar.campaigns.events import Finished
 
 if TYPE_CHECKING:
     from revar.campaigns.campaign import Campaign
@@ -63,7 +63,11 @@ class CampaignEpisode:
 
     def abandon(self) -> None:
         """Give the place in the budget back at once; complete steps count."""
-        self._follow(self._campaign.execute_one(Released(self.id, "abandoned")))
+        self._follow(self._campaign.release(self.id))
+
+    def heartbeat(self) -> None:
+        """A sign of life while a step takes long: the lease begins anew."""
+        self._follow(self._campaign.heartbeat(self.id))
 
     def _follow(self, reply: EpisodeReply) -> None:
         self.steps, self.over = reply.steps, reply.over

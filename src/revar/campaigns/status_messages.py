@@ -4,6 +4,7 @@ import msgspec
 
 from revar.campaigns.definition import StrategyRecord
 from revar.campaigns.limits import LimitReport, LimitsRecord
+from revar.campaigns.precision import PrecisionReport
 from revar.campaigns.status import Lease, Status
 from revar.estimators.estimator import Estimate
 from revar.estimators.ranking import Ranking
@@ -136,6 +137,8 @@ class StatusMessage(msgspec.Struct, frozen=True):
     ranking: RankingMessage | None
     limits: LimitsRecord | None
     realised: tuple[LimitReport, ...]  # limits on sums, against the means of finished episodes
+    precision: PrecisionReport | None  # where a half-width is wanted
+    archived: bool
 
     @classmethod
     def of(cls, status: Status) -> "StatusMessage":

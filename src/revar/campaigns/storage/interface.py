@@ -37,6 +37,11 @@ class CopyError(StorageError):
         )
 
 
+def missing(name: str) -> StorageError:
+    """The error that there is no campaign of that name."""
+    return StorageError(f"there is no campaign {name!r}")
+
+
 @dataclass(frozen=True)
 class Entry:
     """A campaign as the storage knows it: what never changes about it."""
@@ -91,6 +96,10 @@ class Storage(ABC):
     @abstractmethod
     def find(self, name: str) -> Entry | None:
         """The campaign of that name."""
+
+    @abstractmethod
+    def delete(self, name: str) -> None:
+        """Remove the campaign of that name with its log; `StorageError` where there is none."""
 
     @abstractmethod
     def append(self, campaign_id: str, bodies: Sequence[bytes]) -> AppendResult:
@@ -165,6 +174,15 @@ class MemoryStorage(Storage):
     def find(self, name: str) -> Entry | None:
         """See `Storage`."""
         return next((entry for entry in self.entries() if entry.name == name), None)
+
+    def delete(self, name: str) -> None:
+        """See `Storage`."""
+        entry = self.find(name)
+        with self._lock:
+            if entry is None or self._entries.pop(entry.id, None) is None:
+                raise missing(name)
+            del self._logs[entry.id]
+            self._snapshots.pop(entry.id, None)
 
     def append(self, campaign_id: str, bodies: Sequence[bytes]) -> AppendResult:
         """See `Storage`."""
