@@ -148,6 +148,7 @@ def test_work_under_way_has_no_time_limit_and_is_not_dropped() -> None:
             await asyncio.sleep(0.2)
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             assert b"503 Service Unavailable" in await reader.read()
+            writer.close()
             assert dropped == {"refused": 1}
             for reader, writer in busy:
                 assert (await reader.readuntil(b"xx")).startswith(b"HTTP/1.1 200")
@@ -169,5 +170,7 @@ def test_the_one_waited_for_longest_makes_room() -> None:
             assert dropped == {"for another": 1}
             slow[1][1].write(b"\r\n")  # it only took its time
             assert (await slow[1][0].readuntil(b"xx")).startswith(b"HTTP/1.1 200")
+            for _, each in [*slow, (reader, writer)]:
+                each.close()
 
     asyncio.run(run())

@@ -79,8 +79,8 @@ class LimitedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A caller has connected."""
         super().connection_made(transport)
-        self._wait_for(Wait.HEADERS)
         self.server_state.make_room(self)
+        self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nobody is there any more."""

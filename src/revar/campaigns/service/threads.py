@@ -161,10 +161,19 @@ class CampaignThreads:
         """A new campaign, by the arguments of `Campaign.create`."""
         return await self._in_pool(self._openers, lambda: Campaign.create(self.storage, **question))
 
+    async def delete(self, name: str) -> None:
+        """Remove an archived campaign for good."""
+        await self._in_pool(self._openers, lambda: Campaign.delete(self.storage, name))
+        self._forget(name)
+
     async def names(self) -> list[str]:
         """Every campaign, in the order of creation."""
         entries = await self._in_pool(self._readers, self.storage.entries)
-        return [entry.name for entry in entries]
+        ids = {entry.name: entry.id for entry in entries}
+        for name, thread in list(self._threads.items()):
+            if ids.get(name) != thread.campaign.id:  # others have removed it
+                self._forget(name)
+        return list(ids)
 
     async def check_writable(self) -> None:
         """Raise where the storage takes nothing."""
@@ -184,6 +193,11 @@ class CampaignThreads:
             await asyncio.sleep(0.01)
         for pool in (self._readers, self._openers, self._downloaders):
             pool.shutdown(wait=False, cancel_futures=True)
+
+    def _forget(self, name: str) -> None:
+        thread = self._threads.pop(name, None)
+        if thread is not None:
+            thread.stop()
 
     async def _open(self, name: str) -> CampaignThread:
         campaign = await self._in_pool(self._openers, lambda: Campaign.open(self.storage, name))

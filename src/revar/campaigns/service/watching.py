@@ -75,6 +75,10 @@ class WatchedStorage(Storage):
         """See `Storage`."""
         return self._watch(READ, self._storage.find, name)
 
+    def delete(self, name: str) -> None:
+        """See `Storage`."""
+        self._watch(WRITE, self._storage.delete, name)
+
     def append(self, campaign_id: str, bodies: Sequence[bytes]) -> AppendResult:
         """See `Storage`."""
         return self._watch(WRITE, self._storage.append, campaign_id, bodies)

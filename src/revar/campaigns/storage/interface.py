@@ -118,8 +118,11 @@ class Storage(ABC):
         """The snapshot that is kept."""
 
     def check_writable(self) -> None:
-        """Raise `StorageError` where nothing can be written now."""
-        self.now()
+        """Write something that changes nothing; `StorageError` where that cannot be done.
+
+        One that does not say better is reached at least.
+        """
+        self.entries()
 
     @abstractmethod
     def now(self) -> float:

@@ -34,6 +34,8 @@ class PostgresStorage(SQLStorage):
     twice, which does no harm.
     """
 
+    probe = "SELECT pg_logical_emit_message(true, 'revar', '')"  # to the write-ahead log alone
+
     def __init__(self, url: str) -> None:
         self._psycopg: Any = require_extra("psycopg", "serve")
         self._url = url

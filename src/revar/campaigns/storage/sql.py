@@ -6,7 +6,7 @@ in one transaction; steps that have been released are never changed, only added 
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from revar.campaigns.storage.interface import (
     Entry,
@@ -72,6 +72,8 @@ def missing_steps(version: int, place: str) -> tuple[tuple[str, ...], ...]:
 class SQLStorage(Storage):
     """The part of a storage that every database does alike."""
 
+    probe: ClassVar[str]  # a statement that writes, and changes nothing
+
     @abstractmethod
     def _execute(self, query: str, values: Any) -> Rows:
         """Carry out one statement, with ? where a value goes; the rows that it gives, if any."""
@@ -112,6 +114,10 @@ class SQLStorage(Storage):
             (campaign_id, after, limit),
         )
         return [StoredEvent(*row) for row in rows]
+
+    def check_writable(self) -> None:
+        """See `Storage`."""
+        self._atomically(lambda execute: execute(self.probe, ()))
 
     def save_snapshot(self, campaign_id: str, snapshot: Snapshot) -> None:
         """See `Storage`."""

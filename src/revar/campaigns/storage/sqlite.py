@@ -15,7 +15,7 @@ from revar.campaigns.storage.interface import (
     NameTakenError,
     StorageError,
 )
-from revar.campaigns.storage.sql import Execute, Result, SQLStorage, missing_steps
+from revar.campaigns.storage.sql import VERSION, Execute, Result, SQLStorage, missing_steps
 
 # Marks the file as ours ("revr"), so that another program's database is not migrated by mistake.
 APPLICATION = 0x72657672
@@ -35,6 +35,8 @@ class SQLiteStorage(SQLStorage):
     Write-ahead log with `synchronous=FULL`: a commit is on the disk before `append` returns. With
     `create=False` a file that is missing is refused, not made.
     """
+
+    probe = f"PRAGMA user_version = {VERSION}"
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.path = Path(path)
