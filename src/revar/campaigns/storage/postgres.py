@@ -34,7 +34,10 @@ class PostgresStorage(SQLStorage):
     twice, which does no harm.
     """
 
-    probe = "SELECT pg_logical_emit_message(true, 'revar', '')"  # to the write-ahead log alone
+    probe = (
+        "UPDATE revar_schema SET version = version"
+        " WHERE version = (SELECT max(version) FROM revar_schema)"
+    )
 
     def __init__(self, url: str) -> None:
         self._psycopg: Any = require_extra("psycopg", "serve")
