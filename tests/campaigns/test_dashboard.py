@@ -14,7 +14,7 @@ from tests.campaigns.serving import Service, call, serving
 from tests.campaigns.worlds import World, policy_of
 
 TOKEN = "a-token-for-the-dashboard"
-WIDTHS = (390, 768, 1280)
+WIDTHS = (400, 800, 1200)
 
 
 @pytest.fixture(scope="module")
