@@ -153,3 +153,15 @@ def test_a_confidence_that_no_interval_has(client: TestClient, confidence: str) 
     post(client, "/episodes/a/reward", {"step": 0, "reward": 1.0, "next_state": None})
     reply = client.get(f"{ADS}/estimate", params={"confidence": confidence})
     assert (reply.status_code, reply.json()["error"]["code"]) == (422, "invalid")
+
+
+def test_a_campaign_that_others_removed(clock: Clock) -> None:
+    storage = MemoryStorage(clock)
+    with TestClient(make_app(storage), base_url=LOOPBACK) as client:
+        for _ in range(2):
+            assert client.post("/api/campaigns", json=QUESTION).status_code == 201
+            assert post(client, "/episodes").status_code == 201
+            storage.delete("ads")
+            reply = post(client, "/episodes")
+            assert (reply.status_code, reply.json()["error"]["code"]) == (404, "unknown-campaign")
+            assert client.get(ADS).status_code == 404

@@ -12,7 +12,7 @@ from revar.campaigns import Campaign, MemoryStorage, Storage, StorageError
 from revar.campaigns.service import threads
 from revar.campaigns.service.app import make_app
 from revar.strategies.strategy import make_plan
-from tests.campaigns.test_operation import value
+from tests.campaigns.test_service_operation import value
 
 LOOPBACK = "http://127.0.0.1"
 MANY = 60

@@ -6,7 +6,7 @@ An `Act` becomes one when the strategy has chosen an action.
 
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,10 +25,12 @@ from revar.campaigns.events import (
     Started,
     encode_state,
 )
+from revar.campaigns.leases import LeaseClock
 from revar.campaigns.policies import check_sent, told
 from revar.campaigns.records import EpisodeRecord
 from revar.campaigns.rules import BudgetReservedError, BudgetSpentError, CampaignError, judge
 from revar.campaigns.state import CampaignState
+from revar.campaigns.text import quoted
 from revar.campaigns.verdicts import TAKEN, Effect, Verdict, refusal
 from revar.errors import InputError
 from revar.model.trajectory import none_for_nan
@@ -97,7 +99,6 @@ class ActionReply(msgspec.Struct, frozen=True):
 
 RequestError: TypeAlias = CampaignError | InputError  # the answer to one of several requests
 Reply: TypeAlias = EpisodeReply | ActionReply | CampaignError | None
-Clock: TypeAlias = Callable[[], float]
 
 
 def new_episode_id() -> str:
@@ -153,7 +154,7 @@ def tell_reward(
 
 
 def propose(
-    state: CampaignState, command: Command, now: Clock, *, put_plan_off: bool = False
+    state: CampaignState, command: Command, clock: LeaseClock, *, put_plan_off: bool = False
 ) -> tuple[list[Event], Verdict]:
     """The events that would carry the command out, and the verdict on it as things stand.
 
@@ -164,24 +165,26 @@ def propose(
     if isinstance(event, Started) and event.merged:
         return [], refusal("invalid", "an episode that was merged cannot be started")
     # Nothing else depends on the time.
-    verdict = judge(state, event, now() if isinstance(event, Released) else 0.0)
+    verdict = judge(state, event, clock.now() if isinstance(event, Released) else 0.0)
     if verdict.code == "budget-reserved":
-        run_out = [Released(record.id) for record in state.overdue(now())]
+        run_out = [Released(record.id) for record in clock.overdue(state)]
         return ([*run_out, event], TAKEN) if run_out else ([], verdict)
     if verdict.effect is not Effect.TAKEN:
         return [], verdict
-    if isinstance(command, Act):
-        try:
+    try:
+        if isinstance(command, Act):
             event = _decide(state, command, put_plan_off)
-        except InputError as error:
-            return [], refusal("invalid", str(error))
+        elif isinstance(event, Rewarded):
+            _check_room(state, event.following, "next_state")
+    except InputError as error:
+        return [], refusal("invalid", str(error))
     return [event], verdict
 
 
-def answer(state: CampaignState, command: Command, verdict: Verdict, now: Clock) -> Reply:
+def answer(state: CampaignState, command: Command, verdict: Verdict, clock: LeaseClock) -> Reply:
     """What the caller is told, after the events have been replayed."""
     if verdict.effect is Effect.REFUSED:
-        return _error(state, verdict, now)
+        return _error(state, verdict, clock)
     if isinstance(command, AboutCampaign):
         return None
     record = state.records[command.episode]
@@ -215,9 +218,8 @@ def _event(
 
 
 def _decide(state: CampaignState, command: Act, put_plan_off: bool) -> Acted:
-    definition, states = state.definition, state.collection.states
-    known = len(states) + (command.state not in states)
-    check_size(definition.horizon, definition.actions, known, len(definition.names))
+    definition = state.definition
+    _check_room(state, command.state, "the state")
     episode = state.records[command.episode].episode
     if episode is None:
         raise AssertionError(f"episode {command.episode} is over")
@@ -228,11 +230,21 @@ def _decide(state: CampaignState, command: Act, put_plan_off: bool) -> Acted:
     return _event(command, action, none_for_nan(propensity), draws, off)
 
 
-def _error(state: CampaignState, verdict: Verdict, now: Clock) -> CampaignError:
+def _check_room(state: CampaignState, key: bytes | None, name: str) -> None:
+    """Refuse a state that is new, where the campaign has no room for another."""
+    definition, states = state.definition, state.collection.states
+    if key is None or key in states:
+        return
+    sizes = definition.horizon, definition.actions, len(states) + 1, len(definition.names)
+    try:
+        check_size(*sizes)
+    except InputError as error:
+        raise InputError(f"{name} {quoted(key)} is new, and {error}") from None
+
+
+def _error(state: CampaignState, verdict: Verdict, clock: LeaseClock) -> CampaignError:
     if verdict.code == "budget-spent":
         return BudgetSpentError(verdict.code, verdict.reason)
     if verdict.code == "budget-reserved":
-        ends = [record.seen + state.definition.lease for record in state.leases.values()]
-        wait = min(ends) - now() if ends else 0.0
-        return BudgetReservedError(verdict.code, verdict.reason, max(0.0, wait))
+        return BudgetReservedError(verdict.code, verdict.reason, clock.wait(state))
     return CampaignError(verdict.code, verdict.reason)

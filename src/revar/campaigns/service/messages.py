@@ -28,7 +28,7 @@ from revar.campaigns.definition import (
 )
 from revar.campaigns.rules import BudgetReservedError, CampaignError
 from revar.campaigns.state import HistoryPoint
-from revar.campaigns.storage.interface import NameTakenError, StorageError
+from revar.campaigns.storage.interface import MissingCampaignError, NameTakenError, StorageError
 from revar.errors import InputError
 from revar.model.limits import CONFIDENCE
 from revar.model.question import KINDS
@@ -272,6 +272,8 @@ def describe(error: Exception) -> tuple[int, ErrorDetail]:
     elif isinstance(error, CampaignError):
         code = error.code
         status = 404 if code in NOT_FOUND else 422 if code in INVALID else 409
+    elif isinstance(error, MissingCampaignError):
+        status, code = 404, "unknown-campaign"
     elif isinstance(error, NameTakenError):
         status, code = 409, "name-taken"
     elif isinstance(error, StorageError):
