@@ -9,7 +9,15 @@ import pytest
 from revar.campaigns import Campaign, CampaignError, MemoryStorage, definition
 from revar.campaigns import folding as folding_module
 from revar.campaigns.commands import Act, Command, tell_reward
-from revar.campaigns.events import Archived, Extended, Finished, Released, Renewed, Started
+from revar.campaigns.events import (
+    Archived,
+    Extended,
+    Finished,
+    Released,
+    Renewed,
+    Started,
+    Unreadable,
+)
 from revar.campaigns.export import export_text
 from revar.campaigns.folding import fold
 from revar.campaigns.rules import replay
@@ -43,8 +51,9 @@ def commands(campaign: Campaign, draw: random.Random, turn: int) -> list[Command
         asked += [
             Act(record.id, step, draw.choice([b'"a"', b'"b"']), rows),
             Act(record.id, step, b'"a"', rows),
-            tell_reward(given, record.id, step, draw.gauss(0, 1), following, cost),
         ]
+        if draw.random() < 0.8:
+            asked.append(tell_reward(given, record.id, step, draw.gauss(0, 1), following, cost))
         if draw.random() < 0.06:
             asked.append(Finished(record.id) if draw.random() < 0.5 else Renewed(record.id))
             asked.append(Released(record.id, "abandoned"))
@@ -58,9 +67,11 @@ def log_of(question: dict[str, Any]) -> Campaign:
     storage = MemoryStorage(clock)
     campaign = Campaign.create(storage, "c", horizon=3, seed=2, lease=40, **question)
     for turn in range(60):
-        clock.time += draw.choice([0.0, 0.3, 7.0, -2.0])
         for command in commands(campaign, draw, turn):
+            clock.time += draw.choice([0.0, 0.1, 0.6, -0.2])
             campaign.execute([command])
+        seen = [event for _, event in campaign.events() if not isinstance(event, Unreadable)]
+        campaign.add(draw.choices(seen[-20:], k=3))  # as processes do that lose a race
         if turn % 20 == 7:
             storage.append(campaign.id, [b'{"type":"rewarded","episode":', b"\xff\xfe"])
     return campaign

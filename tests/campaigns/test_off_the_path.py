@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -64,7 +64,7 @@ def slow_opening(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     opened: list[str] = []
     open_campaign = Campaign.open
 
-    def slow(storage: Storage, name: str) -> Campaign:
+    def slow(storage: Storage, name: str, **_: Any) -> Campaign:
         time.sleep(0.1)
         if name == "broken":
             raise StorageError("event 3 cannot be read")
@@ -102,8 +102,10 @@ def test_one_that_is_opened_does_not_hold_up_others(monkeypatch: pytest.MonkeyPa
     may_open = threading.Event()
     open_campaign = Campaign.open
 
-    def wait(storage: Storage, name: str) -> Campaign:
-        assert name == "quick" or may_open.wait(20)
+    def wait(storage: Storage, name: str, progress: Callable[[int, int], None]) -> Campaign:
+        if name == "slow":
+            progress(30, 40)
+            assert may_open.wait(20)
         return open_campaign(storage, name)
 
     monkeypatch.setattr(Campaign, "open", wait)
@@ -112,6 +114,9 @@ def test_one_that_is_opened_does_not_hold_up_others(monkeypatch: pytest.MonkeyPa
         waiting.start()
         try:
             assert client.get("/api/campaigns/quick").status_code == 200
+            page = client.get("/campaigns/slow")
+            assert (page.status_code, "75% of its log" in page.text) == (202, True)
+            assert "opening… 75%" in client.get("/").text
         finally:
             may_open.set()
             waiting.join()

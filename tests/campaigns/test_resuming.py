@@ -111,9 +111,9 @@ def test_a_snapshot_that_is_damaged_is_ignored(monkeypatch: pytest.MonkeyPatch) 
     damaged = [b"", b"\x93", saved.body[:-1], saved.body + b"\x00"]
     draw = random.Random(7)
     for _ in range(150):
-        body, bit = bytearray(saved.body), draw.randrange(8 * len(saved.body))
-        body[bit // 8] ^= 1 << bit % 8
-        damaged.append(bytes(body))
+        flipped, bit = bytearray(saved.body), draw.randrange(8 * len(saved.body))
+        flipped[bit // 8] ^= 1 << bit % 8
+        damaged.append(bytes(flipped))
     for body in damaged:
         assert restore(campaign.definition, Snapshot(saved.position, body)).position == 0
     assert restore(campaign.definition, Snapshot(saved.position + 1, saved.body)).position == 0

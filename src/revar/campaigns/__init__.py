@@ -1,6 +1,7 @@
 """Live collection: a campaign hands out decisions, takes back outcomes, and survives crashes."""
 
 from revar.campaigns.campaign import Campaign
+from revar.campaigns.commands import ActRequest, RewardReport
 from revar.campaigns.episode import CampaignEpisode
 from revar.campaigns.rules import (
     BudgetReservedError,
@@ -18,12 +19,14 @@ from revar.campaigns.storage import (
 )
 
 __all__ = [
+    "ActRequest",
     "BudgetReservedError",
     "BudgetSpentError",
     "Campaign",
     "CampaignEpisode",
     "CampaignError",
     "MemoryStorage",
+    "RewardReport",
     "SQLiteStorage",
     "Status",
     "Storage",

@@ -29,8 +29,10 @@ def fold(state: CampaignState, page: Sequence[StoredEvent]) -> None:
     events = decode_events([stored.body for stored in page])
     latest = 0.0
     for (position, time, _), event in zip(page, events, strict=True):
-        if _take_usual(state, position, time, event):
-            latest = max(latest, time)
+        usual = _USUAL.get(type(event))
+        if usual is not None and position == state.position + 1 and usual(state, event, time):
+            state.position = position
+            latest = time if time > latest else latest
         else:
             replay(state, position, time, event)
     if latest:
@@ -48,22 +50,14 @@ def events_in_effect(
     state = CampaignState(msgspec.structs.replace(definition, strategy=strategy))
     state.history.next_point = sys.maxsize  # nobody asks for it
     for position, (time, event) in enumerate(events, 1):
-        taken = _take_usual(state, position, time, event)
-        if not taken:
+        usual = _USUAL.get(type(event))
+        taken = usual is not None and usual(state, event, time)
+        if taken:
+            state.position = position
+        else:
             taken = replay(state, position, time, event).effect is Effect.TAKEN
         if taken and not isinstance(event, Unreadable):
             yield time, event, state
-
-
-def _take_usual(
-    state: CampaignState, position: int, time: float, event: Event | Unreadable
-) -> bool:
-    """Let an event take effect that is as usual; False where it is not, and nothing changed."""
-    usual = _USUAL.get(type(event))
-    if usual is None or position != state.position + 1 or not usual(state, event, time):
-        return False
-    state.position = position
-    return True
 
 
 def _act(state: CampaignState, event: Acted, time: float) -> bool:

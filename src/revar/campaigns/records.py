@@ -1,12 +1,13 @@
 """The record of an episode: its lease, and its steps as far as somebody may still ask for them."""
 
 from dataclasses import dataclass
+from math import isnan
 from typing import TypeAlias
 
 import msgspec
 
 from revar.collection import Episode
-from revar.model.trajectory import nan_for_none, none_for_nan
+from revar.model.trajectory import nan_for_none
 
 # Of every step that was taken: its state, its action, and the propensity (None if not drawn).
 Taken: TypeAlias = tuple[list[int], list[int], list[float | None]]
@@ -73,7 +74,7 @@ class EpisodeRecord:
     def settle(self) -> None:
         """Nothing more can come of it: keep what it decided, and forget the rest."""
         episode = self.open_episode
-        drawn = [none_for_nan(propensity) for propensity in episode.propensities]
+        drawn = [None if isnan(each) else each for each in episode.propensities]
         taken: Taken = (episode.states, episode.actions, drawn)
         self.final_steps, self.final_decisions = episode.steps, _ENCODER.encode(taken)
         self.episode = None

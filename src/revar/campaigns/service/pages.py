@@ -18,6 +18,7 @@ from revar.campaigns.service.access import RIGHT, SESSION, caller_of, throttled_
 from revar.campaigns.service.chart import REACH, Axis, EstimateChart, estimate_chart
 from revar.campaigns.service.comparison import ComparisonView, closest, view_comparison
 from revar.campaigns.service.insight import Insight, insight_of
+from revar.campaigns.service.threads import CampaignThreads
 from revar.campaigns.service.tokens import SESSION_SECONDS, Right, ThrottledError
 from revar.campaigns.state import CampaignState, HistoryPoint, history_point
 from revar.campaigns.status import Status, status_of
@@ -29,7 +30,7 @@ from revar.model.question import KINDS
 from revar.strategies.strategy import strategies
 
 LISTED = 100  # campaigns on the first page, the latest first
-OVERVIEW_PATIENCE = 1.0  # seconds that it waits for campaigns to be opened
+PATIENCE = 1.0  # seconds that a page waits for campaigns to be opened
 MOST_LEASES = 20  # shown
 MOST_ACTIONS_SHOWN = 6
 MOST_FORBIDDEN = 12  # pairs shown
@@ -113,8 +114,8 @@ async def overview(request: Request) -> Response:
     except StorageError as error:
         return _page(request, "error.html", 503, title="No storage", message=str(error))
     latest = reversed(names[-LISTED:])
-    found = await campaigns.read_many(latest, Campaign.status, OVERVIEW_PATIENCE)
-    rows = [_row(name, status) for name, status in found.items()]
+    found = await campaigns.read_many(latest, Campaign.status, PATIENCE)
+    rows = [_row(campaigns, name, status) for name, status in found.items()]
     archived = [row for row in rows if row.status is not None and row.status.archived]
     show_archived = "archived" in request.query_params
     return _page(
@@ -135,9 +136,12 @@ class OverviewRow:
     name: str
     status: Status | None
     problem: str = ""
+    share_read: float | None = None  # of its log, while it is opened
 
 
-def _row(name: str, found: Status | Exception | None) -> OverviewRow:
+def _row(campaigns: CampaignThreads, name: str, found: Status | Exception | None) -> OverviewRow:
+    if found is None:
+        return OverviewRow(name, None, share_read=campaigns.share_read(name))
     if not isinstance(found, Exception):
         return OverviewRow(name, found)
     if isinstance(found, StorageError | CampaignError):
@@ -149,9 +153,15 @@ async def campaign(request: Request) -> Response:
     """One campaign."""
     try:
         name = check_name(request.path_params["name"])
-        view = await request.app.state.campaigns.read(
-            name, lambda campaign: view_of(campaign, _axis(request))
-        )
+        campaigns: CampaignThreads = request.app.state.campaigns
+        axis = _axis(request)
+        found = await campaigns.read_many([name], lambda c: view_of(c, axis), PATIENCE)
+        view = found[name]
+        if view is None:
+            share = campaigns.share_read(name)
+            return _page(request, "opening.html", 202, name=name, share=share)
+        if isinstance(view, Exception):
+            raise view
     except (InputError, UnknownCampaignError):
         given = request.path_params["name"]
         return _page(
@@ -159,6 +169,8 @@ async def campaign(request: Request) -> Response:
         )
     except StorageError as error:
         return _page(request, "error.html", 503, title="No storage", message=str(error))
+    except CampaignError as error:
+        return _page(request, "error.html", 500, title="Cannot be read", message=str(error))
     return _page(
         request,
         "campaign.html",

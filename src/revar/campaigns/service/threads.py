@@ -103,6 +103,7 @@ class CampaignThreads:
         self._metrics = metrics
         self._threads: dict[str, CampaignThread] = {}
         self._opening: dict[str, asyncio.Task[CampaignThread]] = {}
+        self._progress: dict[str, tuple[int, int]] = {}  # events read, of how many
         self._for_lists = asyncio.Semaphore(LISTED_AT_ONCE)
         self._readers = ThreadPoolExecutor(READERS, POOL + "read")
         self._openers = ThreadPoolExecutor(OPENERS, POOL + "open")
@@ -113,6 +114,11 @@ class CampaignThreads:
     def open(self) -> list[Campaign]:
         """The campaigns that are open."""
         return [thread.campaign for thread in self._threads.values()]
+
+    def share_read(self, name: str) -> float | None:
+        """How much of the log of a campaign that is being opened was read, where it is known."""
+        read, length = self._progress.get(name, (0, 0))
+        return read / length if length else None
 
     async def find(self, name: str) -> CampaignThread:
         """The thread of the campaign of that name, which is opened where it is not."""
@@ -205,7 +211,12 @@ class CampaignThreads:
             thread.stop()
 
     async def _open(self, name: str) -> CampaignThread:
-        campaign = await self._in_pool(self._openers, lambda: Campaign.open(self.storage, name))
+        def note(read: int, length: int) -> None:
+            self._progress[name] = read, length
+
+        campaign = await self._in_pool(
+            self._openers, lambda: Campaign.open(self.storage, name, progress=note)
+        )
         campaign.plan_later = self._plan_later
         thread = self._threads[name] = CampaignThread(campaign)
         return thread
@@ -219,6 +230,7 @@ class CampaignThreads:
 
     def _opened(self, name: str, task: "asyncio.Task[CampaignThread]") -> None:
         del self._opening[name]
+        self._progress.pop(name, None)
         if not task.cancelled():
             task.exception()  # told to those who wait; nobody else needs to know
 
