@@ -181,30 +181,33 @@ COLUMNS = (
 def _rows(definition: Definition, episodes: Iterable[ExportedEpisode]) -> Iterator[str]:
     paid = definition.budget is not None
     names = definition.limited_sums
-    yield _csv([(*COLUMNS, *(["cost"] * paid), *(f"amounts.{name}" for name in names))])
-    for episode in episodes:
-        yield _csv(
-            (
-                episode.id,
-                episode.number,
-                str(episode.complete).lower(),
-                step.step,
-                step.state.decode(),
-                step.action,
-                "" if step.propensity is None else step.propensity,
-                step.reward,
-                "" if step.next_state is None else step.next_state.decode(),
-                step.time,
-                *definition.amounts(step.cost, step.amounts),
-            )
-            for step in episode.steps
-        )
-
-
-def _csv(rows: Iterable[tuple[Any, ...]]) -> str:
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(rows)
-    return buffer.getvalue()
+    writer = csv.writer(buffer, lineterminator="\n")
+
+    def line(values: tuple[Any, ...]) -> str:
+        buffer.seek(0)
+        buffer.truncate()
+        writer.writerow(values)
+        return buffer.getvalue()
+
+    yield line((*COLUMNS, *(["cost"] * paid), *(f"amounts.{name}" for name in names)))
+    for episode in episodes:
+        for step in episode.steps:
+            yield line(
+                (
+                    episode.id,
+                    episode.number,
+                    str(episode.complete).lower(),
+                    step.step,
+                    step.state.decode(),
+                    step.action,
+                    "" if step.propensity is None else step.propensity,
+                    step.reward,
+                    "" if step.next_state is None else step.next_state.decode(),
+                    step.time,
+                    *definition.amounts(step.cost, step.amounts),
+                )
+            )
 
 
 def _freeze(value: Any) -> Hashable:

@@ -53,6 +53,10 @@ class Episode:
                 _advance(self._rng, self.draws)
         return self._rng
 
+    @rng.setter
+    def rng(self, stream: np.random.Generator) -> None:
+        self._rng = stream
+
     @property
     def steps(self) -> int:
         """How many steps have been observed."""

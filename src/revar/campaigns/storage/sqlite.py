@@ -27,6 +27,11 @@ from revar.campaigns.storage.sql import (
     SQLStorage,
     missing_steps,
 )
+from revar.campaigns.storage.sqlite_connections import (
+    PATIENCE,
+    connect_to_read,
+    connect_to_write,
+)
 
 # Marks the file as ours ("revr"), so that another program's database is not migrated by mistake.
 APPLICATION = 0x72657672
@@ -37,8 +42,6 @@ DIALECT = {
     "serial": "INTEGER",
     "clustered": "WITHOUT ROWID",
 }
-PATIENCE = 30.0  # seconds to wait while another process writes
-TURN = 0.1  # seconds of it between two looks whether the storage was closed meanwhile
 IDLE_READERS = 8  # connections that are kept for the next readers
 
 
@@ -163,7 +166,7 @@ class SQLiteStorage(SQLStorage, ForkAware):
         with self._idle:
             reader = self._readers.pop() if self._readers else None
         if reader is None:
-            reader = _connect_to_read(self.path)
+            reader = connect_to_read(self.path)
         yield reader  # one that failed is not used again
         with self._idle:
             if len(self._readers) < IDLE_READERS and not self._closed:
@@ -175,7 +178,7 @@ class SQLiteStorage(SQLStorage, ForkAware):
     def _transaction(self) -> Iterator[sqlite3.Cursor]:
         with self._errors(), self._lock:
             if self._writer is None:
-                self._writer = _connect_to_write(self.path)
+                self._writer = connect_to_write(self.path)
             cursor = self._writer.cursor()
             self._begin(cursor)
             try:
@@ -246,50 +249,6 @@ class SQLiteStorage(SQLStorage, ForkAware):
 
 def _reopen(path: Path) -> SQLiteStorage:
     return SQLiteStorage(path, create=False)
-
-
-def _connect_to_write(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=TURN, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA journal_mode = WAL").fetchall()
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _connect_to_read(path: Path) -> sqlite3.Connection:
-    """A connection that only reads.
-
-    It keeps an index beside the file. Where the folder or the disk has no room for that, it can do
-    without one: nobody else has the file open then, or they would have made it.
-    """
-    problem: sqlite3.Error | None = None
-    log = path.with_name(path.name + "-wal")
-    # What the log holds would be missed by a connection that takes the file for unchangeable.
-    whole = not log.exists() or log.stat().st_size == 0
-    for mode in ("mode=ro", "immutable=1" if whole else "mode=rw"):
-        connection = sqlite3.connect(
-            f"{path.as_uri()}?{mode}",
-            uri=True,
-            timeout=PATIENCE,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        try:
-            if mode == "mode=rw":
-                connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
-                connection.execute("PRAGMA query_only = ON")
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
-        except sqlite3.Error as error:
-            connection.close()
-            problem = problem or error
-        else:
-            return connection
-    assert problem is not None
-    raise problem
 
 
 def _check_ours(database: sqlite3.Connection | sqlite3.Cursor, shown: str) -> int:
