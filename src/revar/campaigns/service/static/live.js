@@ -27,8 +27,10 @@ function replace(fresh) {
   });
 }
 
+let leaving = false; // what this page shows is about to go
+
 async function refresh() {
-  if (document.hidden || String(window.getSelection())) return;
+  if (leaving || document.hidden || String(window.getSelection())) return;
   try {
     const response = await fetch(location.href, { headers: { Accept: "text/html" } });
     if (response.redirected || response.status === 401) {
@@ -56,6 +58,7 @@ async function send(element, body) {
   const alert = place.querySelector("[role=alert]");
   if (element.dataset.sure && !window.confirm(element.dataset.sure)) return;
   let problem = "The service did not answer.";
+  leaving = Boolean(element.dataset.then);
   try {
     const options = { method: element.dataset.send };
     if (options.method === "POST") {
@@ -72,6 +75,7 @@ async function send(element, body) {
   } catch {
     show(false);
   }
+  leaving = false;
   if (alert) alert.textContent = problem;
   else window.alert(problem);
 }
