@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -37,42 +38,67 @@ def free_port() -> int:
         return port
 
 
-@contextmanager
-def server(programs: Path) -> Iterator[str]:
-    """The address of a running server, without a database name."""
-    folder = Path(tempfile.mkdtemp(prefix="revar-postgres-"))
-    user = _other_user() if os.geteuid() == 0 else None
-    if user is not None:
-        shutil.chown(folder, user)
-    data, port = folder / "data", free_port()
-    try:
+class Server:
+    """A server with a folder and a port of its own, which may be stopped and started again."""
+
+    def __init__(self, programs: Path, folder: Path) -> None:
+        self._programs, self._folder = programs, folder
+        self._user = _other_user() if os.geteuid() == 0 else None
+        if self._user is not None:
+            shutil.chown(folder, self._user)
+        self._data, self._port = folder / "data", free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.address = f"postgresql://revar@127.0.0.1:{self._port}"
         subprocess.run(
-            [programs / "initdb", "-D", data, "-A", "trust", "-U", "revar", "-E", "UTF8"],
+            [programs / "initdb", "-D", self._data, "-A", "trust", "-U", "revar", "-E", "UTF8"],
             check=True,
             capture_output=True,
-            user=user,
+            user=self._user,
             cwd=folder,
             env={"LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"]},
         )
-        process = subprocess.Popen(
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
             [
-                programs / "postgres",
-                *("-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", folder),
+                self._programs / "postgres",
+                *("-D", self._data, "-p", str(self._port), "-h", "127.0.0.1", "-k", self._folder),
                 *("-c", "max_connections=100", "-c", "shared_buffers=32MB"),
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            user=user,
-            cwd=folder,
+            user=self._user,
+            cwd=self._folder,
         )
+        _await(self._port)
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> None:
+        """Also while somebody is connected; SIGQUIT is like a power failure."""
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(timeout=30)
+
+
+@contextmanager
+def running(programs: Path) -> Iterator[Server]:
+    """A running server."""
+    folder = Path(tempfile.mkdtemp(prefix="revar-postgres-"))
+    try:
+        made = Server(programs, folder)
         try:
-            _await(port)
-            yield f"postgresql://revar@127.0.0.1:{port}"
+            made.start()
+            yield made
         finally:
-            process.terminate()
-            process.wait(timeout=30)
+            made.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def server(programs: Path) -> Iterator[str]:
+    """The address of a running server, without a database name."""
+    with running(programs) as made:
+        yield made.address
 
 
 def _other_user() -> str:
@@ -94,16 +120,26 @@ def _await(port: int) -> None:
     raise TimeoutError("PostgreSQL did not start")
 
 
-@contextmanager
-def database(address: str, name: str) -> Iterator[str]:
+def create_database(address: str, name: str) -> str:
     """The address of a new, empty database."""
     import psycopg
     from psycopg import sql
 
     with psycopg.connect(f"{address}/postgres", autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        try:
-            yield f"{address}/{name}"
-        finally:
+    return f"{address}/{name}"
+
+
+@contextmanager
+def database(address: str, name: str) -> Iterator[str]:
+    """The address of a new, empty database, which is removed in the end."""
+    import psycopg
+    from psycopg import sql
+
+    made = create_database(address, name)
+    try:
+        yield made
+    finally:
+        with psycopg.connect(f"{address}/postgres", autocommit=True) as connection:
             drop = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
             connection.execute(drop)

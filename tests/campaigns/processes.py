@@ -67,6 +67,9 @@ class Caller:
                 self.connection = None
                 time.sleep(0.01)
                 continue
+            if status == 503:  # the storage is away
+                time.sleep(0.05)
+                continue
             kind = "acknowledged" if status < 300 else "refused"
             self.notes.add(kind, path=path, body=body, answer=answer)
             return status, answer

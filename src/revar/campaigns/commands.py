@@ -154,11 +154,12 @@ def tell_reward(
 
 
 def propose(
-    state: CampaignState, command: Command, clock: LeaseClock
+    state: CampaignState, command: Command, clock: LeaseClock, *, put_plan_off: bool = False
 ) -> tuple[list[Event], Verdict]:
     """The events that would carry the command out, and the verdict on it as things stand.
 
-    There are events only where the command would take effect. The state does not change.
+    There are events only where the command would take effect. The state does not change. With
+    `put_plan_off` an act does not wait for a plan that is due.
     """
     event = _event(command) if isinstance(command, Act) else command
     if isinstance(event, Started) and event.merged:
@@ -172,7 +173,7 @@ def propose(
         return [], verdict
     try:
         if isinstance(command, Act):
-            event = _decide(state, command)
+            event = _decide(state, command, put_plan_off)
         elif isinstance(event, Rewarded):
             _check_room(state, event.following, "next_state")
     except InputError as error:
@@ -197,7 +198,13 @@ def answer(state: CampaignState, command: Command, verdict: Verdict, clock: Leas
     return ActionReply(record.id, command.step, action, none_for_nan(propensity), repeated)
 
 
-def _event(command: Act, action: int = 0, propensity: float | None = None, draws: int = 0) -> Acted:
+def _event(
+    command: Act,
+    action: int = 0,
+    propensity: float | None = None,
+    draws: int = 0,
+    put_plan_off: bool = False,
+) -> Acted:
     return Acted(
         command.episode,
         command.step,
@@ -206,10 +213,11 @@ def _event(command: Act, action: int = 0, propensity: float | None = None, draws
         propensity,
         draws,
         command.probabilities,
+        put_plan_off=put_plan_off,
     )
 
 
-def _decide(state: CampaignState, command: Act) -> Acted:
+def _decide(state: CampaignState, command: Act, put_plan_off: bool) -> Acted:
     definition = state.definition
     _check_room(state, command.state, "the state")
     episode = state.records[command.episode].episode
@@ -217,8 +225,9 @@ def _decide(state: CampaignState, command: Act) -> Acted:
         raise AssertionError(f"episode {command.episode} is over")
     sent = command.probabilities
     rows = state.policy[command.state] if sent is None else definition.rows(sent)
-    action, propensity, draws = episode.choose(command.state, told(rows))
-    return _event(command, action, none_for_nan(propensity), draws)
+    off = put_plan_off and episode.replaces_plan
+    action, propensity, draws = episode.choose(command.state, told(rows), put_plan_off=off)
+    return _event(command, action, none_for_nan(propensity), draws, off)
 
 
 def _check_room(state: CampaignState, key: bytes | None, name: str) -> None:

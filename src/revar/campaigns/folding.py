@@ -74,6 +74,7 @@ def _act(state: CampaignState, event: Acted, time: float) -> bool:
         or episode.action is not None
         or event.step != len(episode.rewards)
         or episode.over
+        or event.put_plan_off
         or not 0 <= event.action < collection.actions
         or not (event.probabilities is None if state.has_table else _as_before(state, event, key))
     ):

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar, overload
 
@@ -30,8 +31,10 @@ from revar.campaigns.storage import Storage
 from revar.campaigns.storage.forking import ForkAware
 from revar.campaigns.storage.interface import Entry, StorageError
 from revar.campaigns.verdicts import Verdict
+from revar.collection.plans import PlanBasis
 
 PAGE = 5_000  # events read at a time
+PLANNED_AT_ONCE = 50_000  # combinations of step, state and action: some hundredths of a second
 
 Read = TypeVar("Read")
 # Called while a log is read with how many of its events are, and how many there are.
@@ -58,6 +61,9 @@ class CampaignLog(ForkAware):
             reason = f"the definition of campaign {entry.name!r} cannot be read: {error}"
             raise CampaignError("unreadable", reason) from None
         self._lock = threading.RLock()
+        # Makes plans that take long in the background, where somebody sees to that.
+        self.plan_later: Callable[[Callable[[], None]], Future[None]] | None = None
+        self._planning: tuple[PlanBasis, Future[None]] | None = None
         self._torn = False  # a fork left the state in the middle of a change
         self._clock = LeaseClock(storage)
         self._open(progress)
@@ -85,6 +91,10 @@ class CampaignLog(ForkAware):
         with self._lock:
             self._read_on(None)
             return reader(self._state, self.storage.now())
+
+    def peek(self, reader: Callable[[CampaignState], Read]) -> Read:
+        """A number of the state as it is in memory, at once: it may change at any time."""
+        return reader(self._state)
 
     def events(self) -> Iterator[tuple[float, Event | Unreadable]]:
         """The log from its beginning: when each event was taken, and the event."""
@@ -124,8 +134,9 @@ class CampaignLog(ForkAware):
             events: list[Event] = []
             carried: dict[int, int] = {}  # place of an event -> of the command it carries out
             replies: list[Reply] = [None] * len(commands)
+            put_off = self._puts_plans_off()
             for place, command in enumerate(commands):
-                needed, verdict = propose(self._state, command, self._clock)
+                needed, verdict = propose(self._state, command, self._clock, put_plan_off=put_off)
                 events += needed
                 if needed:
                     carried[len(events) - 1] = place
@@ -140,6 +151,7 @@ class CampaignLog(ForkAware):
 
             if events:
                 self._append(events, reply)
+                self._puts_plans_off()  # begins with one that has become due
             return replies
 
     def add(self, events: Sequence[Event]) -> list[Verdict]:
@@ -150,6 +162,19 @@ class CampaignLog(ForkAware):
             if events:
                 self._append(events, lambda _, verdict: verdicts.append(verdict))
             return verdicts
+
+    def _puts_plans_off(self) -> bool:
+        """Whether acts go on under the plan in force where another is due: it is being made."""
+        collection = self._state.collection
+        if self.plan_later is None or collection.cells < PLANNED_AT_ONCE:
+            return False
+        basis = collection.put_off
+        if basis is None:
+            return True
+        if self._planning is None or self._planning[0] is not basis:
+            made = self.plan_later(lambda: collection.make_plan_put_off(basis))
+            self._planning = basis, made
+        return not self._planning[1].done()
 
     def _append(self, events: Sequence[Event], judged: Callable[[int, Verdict], None]) -> None:
         """Append the events and replay the log up to them; `judged` is called with each verdict."""
@@ -185,6 +210,8 @@ class CampaignLog(ForkAware):
             self._save_snapshot()
 
     def _save_snapshot(self) -> None:
+        if self._state.collection.put_off is not None:
+            return  # what a plan is made of that is waited for is in the log alone
         # A snapshot is a convenience: where it cannot be written, the log still can be read.
         with suppress(StorageError):
             self.storage.save_snapshot(self.id, snapshot_of(self._state))

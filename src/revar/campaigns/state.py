@@ -162,6 +162,7 @@ class CampaignState:
             event.action,
             nan_for_none(event.propensity),
             draws=event.draws,
+            put_plan_off=event.put_plan_off,
         )
         self.entered[state] = self.collection.states.number(state)
 

@@ -10,7 +10,10 @@ import msgspec
 from msgspec import Meta
 from starlette.responses import Response
 
-from revar.campaigns.commands import EPISODE_ID
+from revar.campaigns.commands import EPISODE_ID, ActionReply, EpisodeReply
+from revar.campaigns.definition import (
+    CONFIDENCE as INTERVAL_CONFIDENCE,
+)
 from revar.campaigns.definition import (
     LARGEST_COST,
     LARGEST_SEED,
@@ -25,7 +28,7 @@ from revar.campaigns.definition import (
 )
 from revar.campaigns.rules import BudgetReservedError, CampaignError
 from revar.campaigns.state import HistoryPoint
-from revar.campaigns.storage.interface import NameTakenError, StorageError
+from revar.campaigns.storage.interface import MissingCampaignError, NameTakenError, StorageError
 from revar.errors import InputError
 from revar.model.limits import CONFIDENCE
 from revar.model.question import KINDS
@@ -41,6 +44,8 @@ StateAndAction = Annotated[list[Any], Meta(min_length=2, max_length=2)]
 Number = Annotated[float, Meta(ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
 StepNumber = Annotated[int, Meta(ge=0, lt=MOST_STEPS, description="From 0.")]
 
+MOST_IN_BATCH = 1000  # requests
+LARGEST_CONFIDENCE = 0.999999999999  # of intervals: a double has hardly any above
 NOT_FOUND = ("unknown-campaign", "unknown-episode")
 INVALID = ("invalid", "unknown-state", "forbidden-action")
 _ENCODER = msgspec.json.Encoder()
@@ -67,7 +72,7 @@ class LimitsMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     max_ratio: Annotated[float, Meta(ge=1)] | None = None
     min_return: float | str | None = None
     max_sums: dict[str, float] = {}
-    confidence: Annotated[float, Meta(gt=0, lt=1)] = CONFIDENCE
+    confidence: Annotated[float, Meta(gt=0, le=LARGEST_CONFIDENCE)] = CONFIDENCE
 
 
 class CreateCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,6 +80,7 @@ class CreateCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `policies` are several to compare: tables by name, or names alone; `question` is what is asked.
     The budget is one of `episodes`, `steps`, and `budget`, which is of what rewards say steps cost.
+    With `half_width` no more is started once the interval of that `confidence` is as narrow.
     """
 
     name: Name
@@ -91,6 +97,26 @@ class CreateCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     strategy: str | StrategyRecord = "flow"
     seed: Annotated[int, Meta(ge=0, le=LARGEST_SEED)] | None = None
     lease: Annotated[float, Meta(gt=0, le=LONGEST_LEASE)] = LEASE
+    half_width: Annotated[float, Meta(gt=0)] | None = None
+    confidence: Annotated[float, Meta(gt=0, le=LARGEST_CONFIDENCE)] = INTERVAL_CONFIDENCE
+
+
+class ExtendCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """So much more budget, in its unit: one of `episodes`, `steps` and `budget`.
+
+    With an id of its own an extension counts once, however often it is sent.
+    """
+
+    episodes: Annotated[int, Meta(ge=1, le=MOST_EPISODES)] | None = None
+    steps: Annotated[int, Meta(ge=1, le=MOST_STEPS_IN_ALL)] | None = None
+    budget: Annotated[float, Meta(gt=0, le=LARGEST_COST)] | None = None
+    extension: EpisodeId | None = None
+
+
+class DeletedMessage(msgspec.Struct, frozen=True):
+    """The name of a campaign that is gone."""
+
+    deleted: str
 
 
 class StartEpisode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,6 +149,36 @@ class RewardMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     amounts: dict[str, Number] | None = None
 
 
+class StartMany(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Ids of episodes to start, chosen by the caller."""
+
+    episodes: Annotated[list[EpisodeId], Meta(min_length=1, max_length=MOST_IN_BATCH)]
+
+
+class ActOfEpisode(ActMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One of several acts."""
+
+    episode: EpisodeId
+
+
+class ActMany(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Acts of several episodes."""
+
+    acts: Annotated[list[ActOfEpisode], Meta(min_length=1, max_length=MOST_IN_BATCH)]
+
+
+class RewardOfEpisode(RewardMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One of several rewards."""
+
+    episode: EpisodeId
+
+
+class RewardMany(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Rewards of several episodes."""
+
+    rewards: Annotated[list[RewardOfEpisode], Meta(min_length=1, max_length=MOST_IN_BATCH)]
+
+
 class EmptyMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """No fields."""
 
@@ -152,6 +208,32 @@ class ErrorMessage(msgspec.Struct, frozen=True):
     error: ErrorDetail
 
 
+class EpisodeOutcome(msgspec.Struct, frozen=True):
+    """What came of one of several requests: a reply, or why there is none."""
+
+    reply: EpisodeReply | None
+    error: ErrorDetail | None
+
+
+class EpisodeOutcomes(msgspec.Struct, frozen=True):
+    """An outcome for each request, in their order."""
+
+    outcomes: list[EpisodeOutcome]
+
+
+class ActionOutcome(msgspec.Struct, frozen=True):
+    """What came of one of several acts: a reply, or why there is none."""
+
+    reply: ActionReply | None
+    error: ErrorDetail | None
+
+
+class ActionOutcomes(msgspec.Struct, frozen=True):
+    """An outcome for each act, in their order."""
+
+    outcomes: list[ActionOutcome]
+
+
 class RequestError(Exception):
     """A request that cannot be read."""
 
@@ -176,18 +258,28 @@ def error_reply(
 
 def reply_to_error(error: Exception) -> Response:
     """The reply to an error that a caller may meet; others are raised again."""
-    if isinstance(error, RequestError):
-        return error_reply(error.status, error.code, str(error))
+    status, detail = describe(error)
+    headers = {}
     if isinstance(error, BudgetReservedError):
-        later = {"Retry-After": str(max(1, round(error.retry_after)))}
-        return error_reply(409, error.code, str(error), later)
-    if isinstance(error, CampaignError):
-        status = 404 if error.code in NOT_FOUND else 422 if error.code in INVALID else 409
-        return error_reply(status, error.code, str(error))
-    if isinstance(error, NameTakenError):
-        return error_reply(409, "name-taken", str(error))
-    if isinstance(error, StorageError):
-        return error_reply(503, "storage", str(error))
-    if isinstance(error, InputError):
-        return error_reply(422, "invalid", str(error))
-    raise error
+        headers = {"Retry-After": str(max(1, round(error.retry_after)))}
+    return error_reply(status, detail.code, detail.message, headers)
+
+
+def describe(error: Exception) -> tuple[int, ErrorDetail]:
+    """Status and text of an error that a caller may meet; others are raised again."""
+    if isinstance(error, RequestError):
+        status, code = error.status, error.code
+    elif isinstance(error, CampaignError):
+        code = error.code
+        status = 404 if code in NOT_FOUND else 422 if code in INVALID else 409
+    elif isinstance(error, MissingCampaignError):
+        status, code = 404, "unknown-campaign"
+    elif isinstance(error, NameTakenError):
+        status, code = 409, "name-taken"
+    elif isinstance(error, StorageError):
+        status, code = 503, "storage"
+    elif isinstance(error, InputError):
+        status, code = 422, "invalid"
+    else:
+        raise error
+    return status, ErrorDetail(code, str(error))

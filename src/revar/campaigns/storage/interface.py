@@ -37,9 +37,11 @@ class CopyError(StorageError):
         )
 
 
-def missing(name: str) -> StorageError:
-    """The error that there is no campaign of that name."""
-    return StorageError(f"there is no campaign {name!r}")
+class MissingCampaignError(StorageError):
+    """There is no such campaign, or not any more."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no campaign {name!r}")
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,11 @@ class Storage(ABC):
         """The snapshot that is kept."""
 
     def check_writable(self) -> None:
-        """Raise `StorageError` where nothing can be written now."""
-        self.now()
+        """Write something that changes nothing; `StorageError` where that cannot be done.
+
+        One that does not say better is reached at least.
+        """
+        self.entries()
 
     @abstractmethod
     def now(self) -> float:
@@ -193,7 +198,7 @@ class MemoryStorage(Storage):
         entry = self.find(name)
         with self._lock:
             if entry is None or self._entries.pop(entry.id, None) is None:
-                raise missing(name)
+                raise MissingCampaignError(name)
             del self._logs[entry.id]
             self._snapshots.pop(entry.id, None)
 
@@ -247,4 +252,4 @@ class MemoryStorage(Storage):
         try:
             return self._logs[campaign_id]
         except KeyError:
-            raise StorageError(f"there is no campaign with the id {campaign_id!r}") from None
+            raise MissingCampaignError(campaign_id) from None

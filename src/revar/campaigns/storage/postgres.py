@@ -11,6 +11,7 @@ from revar.campaigns.storage.interface import (
     AppendResult,
     CopyError,
     Entry,
+    MissingCampaignError,
     NameTakenError,
     StorageError,
 )
@@ -39,6 +40,11 @@ class PostgresStorage(SQLStorage, ForkAware):
     once; the events of an append that had been committed all the same then stand in the log
     twice, which does no harm.
     """
+
+    probe = (
+        "UPDATE revar_schema SET version = version"
+        " WHERE version = (SELECT max(version) FROM revar_schema)"
+    )
 
     def __init__(self, url: str) -> None:
         ForkAware.__init__(self)
@@ -89,7 +95,7 @@ class PostgresStorage(SQLStorage, ForkAware):
             {"count": len(bodies), "id": campaign_id, "bodies": list(bodies)},
         )
         if not rows:
-            raise StorageError(f"there is no campaign with the id {campaign_id!r}")
+            raise MissingCampaignError(campaign_id)
         return AppendResult(*rows[0])
 
     def check_writable(self) -> None:

@@ -7,15 +7,15 @@ in one transaction; steps that have been released are never changed, only added 
 from abc import abstractmethod
 from collections.abc import Callable
 from itertools import repeat
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from revar.campaigns.storage.interface import (
     Entry,
+    MissingCampaignError,
     Snapshot,
     Storage,
     StorageError,
     StoredEvent,
-    missing,
 )
 
 Rows: TypeAlias = list[tuple[Any, ...]]
@@ -74,6 +74,8 @@ def missing_steps(version: int, place: str) -> tuple[tuple[str, ...], ...]:
 class SQLStorage(Storage):
     """The part of a storage that every database does alike."""
 
+    probe: ClassVar[str]  # a statement that writes, and changes nothing
+
     @abstractmethod
     def _ask(self, query: str, values: Any) -> Rows:
         """What a query gives, with ? where a value goes; over a connection that only reads."""
@@ -94,7 +96,7 @@ class SQLStorage(Storage):
             query = "UPDATE revar_campaigns SET length = length WHERE name = ? RETURNING key"
             keys = execute(query, (name,))
             if not keys:
-                raise missing(name)
+                raise MissingCampaignError(name)
             for table in ("revar_events", "revar_snapshots"):
                 execute(f"DELETE FROM {table} WHERE campaign = ?", keys[0])
             execute("DELETE FROM revar_campaigns WHERE key = ?", keys[0])
@@ -123,6 +125,10 @@ class SQLStorage(Storage):
         """See `Storage`."""
         rows = self._ask("SELECT length FROM revar_campaigns WHERE id = ?", (campaign_id,))
         return int(rows[0][0]) if rows else 0
+
+    def check_writable(self) -> None:
+        """See `Storage`."""
+        self._atomically(lambda execute: execute(self.probe, ()))
 
     def save_snapshot(self, campaign_id: str, snapshot: Snapshot) -> None:
         """See `Storage`."""

@@ -14,6 +14,7 @@ from revar.campaigns.storage.interface import (
     AppendResult,
     CopyError,
     Entry,
+    MissingCampaignError,
     NameTakenError,
     StorageError,
 )
@@ -51,6 +52,8 @@ class SQLiteStorage(SQLStorage, ForkAware):
     Readers wait for nobody. With `create=False` a file that is missing is refused, not made; one
     that cannot be written to can still be read.
     """
+
+    probe = f"PRAGMA user_version = {VERSION}"
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         ForkAware.__init__(self)
@@ -103,7 +106,7 @@ class SQLiteStorage(SQLStorage, ForkAware):
             )
             row = cursor.fetchone()
             if row is None:
-                raise StorageError(f"there is no campaign with the id {campaign_id!r}")
+                raise MissingCampaignError(campaign_id)
             key, last = row
             taken = time.time()
             first = last - len(bodies) + 1
