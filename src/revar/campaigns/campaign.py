@@ -1,17 +1,22 @@
 """Campaign: live collection that hands out decisions and takes back outcomes, durably."""
 
 import time
-import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from revar.campaigns.commands import EpisodeReply, check_episode_id, new_episode_id
+from revar.campaigns.commands import (
+    EpisodeReply,
+    check_campaign_id,
+    check_episode_id,
+    new_campaign_id,
+    new_episode_id,
+)
 from revar.campaigns.definition import LEASE, StrategyRecord, check_name, define
 from revar.campaigns.episode import CampaignEpisode
 from revar.campaigns.events import Closed, Started
-from revar.campaigns.export import export_dataset
+from revar.campaigns.export import dataset_of, export_episodes
 from revar.campaigns.log import CampaignLog
 from revar.campaigns.rules import (
     BudgetReservedError,
@@ -19,8 +24,11 @@ from revar.campaigns.rules import (
     CampaignError,
     UnknownCampaignError,
 )
+from revar.campaigns.state import CampaignState
 from revar.campaigns.status import Status, ranking_of, status_of
 from revar.campaigns.storage import Storage, open_storage
+from revar.campaigns.storage.interface import NameTakenError
+from revar.collection import Collection
 from revar.estimators.estimator import Estimate
 from revar.estimators.ranking import Ranking
 from revar.model.limits import Limits
@@ -50,6 +58,7 @@ class Campaign(CampaignLog):
         strategy: str | Strategy | StrategyRecord = "flow",
         seed: int | None = None,
         lease: float = LEASE,
+        campaign_id: str | None = None,
     ) -> "Campaign":
         """A new campaign.
 
@@ -62,7 +71,8 @@ class Campaign(CampaignLog):
         probabilities, and `actions` says how many there are. `policies` are several to compare:
         {name: table}, or names alone; the `question` is "best" (the default), "values", or
         "difference" of two. An episode that is silent for `lease` seconds gives its place in the
-        budget to another one.
+        budget to another one. The same name and `campaign_id` again give the same campaign, as it
+        was first created.
         """
         definition = define(
             policy=policy,
@@ -81,7 +91,14 @@ class Campaign(CampaignLog):
         )
         store = open_storage(storage)
         body = msgspec.json.encode(definition)
-        return cls(store, store.create(uuid.uuid4().hex, check_name(name), body))
+        chosen = new_campaign_id() if campaign_id is None else check_campaign_id(campaign_id)
+        try:
+            return cls(store, store.create(chosen, check_name(name), body))
+        except NameTakenError:
+            found = store.find(name)
+            if found is None or found.id != chosen:
+                raise
+            return cls(store, found)
 
     @classmethod
     def open(cls, storage: Storage | str, name: str) -> "Campaign":
@@ -134,13 +151,13 @@ class Campaign(CampaignLog):
         """The target policy's value from every complete step so far."""
         if self.definition.policies is not None:
             raise CampaignError("several-policies", "there are several target policies: rank them")
-        return self.read(lambda state, _: state.collection.estimate(confidence))
+        return self.read(lambda state, _: _with_steps(state).estimate(confidence))
 
     def ranking(self, confidence: float = 0.95) -> Ranking:
         """The values of several target policies, the leader, and its differences to the others."""
         if self.definition.policies is None:
             raise CampaignError("one-policy", "there is one target policy: estimate its value")
-        return self.read(lambda state, _: ranking_of(state.collection, confidence))
+        return self.read(lambda state, _: ranking_of(_with_steps(state), confidence))
 
     def status(self) -> Status:
         """Budget, leases, steps per second and estimate."""
@@ -157,4 +174,12 @@ class Campaign(CampaignLog):
 
     def dataset(self, *, partial: bool = False) -> Dataset:
         """The complete episodes; with `partial` also the complete steps of the others."""
-        return export_dataset(self.definition, self.events(), partial=partial)
+        episodes = export_episodes(self.definition, self.events())
+        return dataset_of(self.definition, episodes, partial=partial)
+
+
+def _with_steps(state: CampaignState) -> Collection:
+    """The collection, once it can say something of values."""
+    if state.steps == 0:
+        raise CampaignError("no-estimate", "no step is complete yet")
+    return state.collection

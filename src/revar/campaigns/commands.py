@@ -40,6 +40,7 @@ from revar.errors import InputError
 from revar.model.trajectory import none_for_nan
 from revar.model.validation import check_reward
 
+CAMPAIGN_ID = re.compile(r"[0-9a-f]{32}")
 EPISODE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -83,6 +84,20 @@ class ActionReply(msgspec.Struct, frozen=True):
 
 Reply: TypeAlias = EpisodeReply | ActionReply | CampaignError | None
 Clock: TypeAlias = Callable[[], float]
+
+
+def new_campaign_id() -> str:
+    """An id that no other campaign has, in this store or any other."""
+    return uuid.uuid4().hex
+
+
+def check_campaign_id(campaign_id: Any) -> str:
+    """An id that a caller made before it asked for a campaign."""
+    if not isinstance(campaign_id, str) or CAMPAIGN_ID.fullmatch(campaign_id) is None:
+        raise InputError(
+            f"the id of a campaign is {campaign_id!r}; it must be 32 digits, 0 to 9 and a to f"
+        )
+    return campaign_id
 
 
 def new_episode_id() -> str:

@@ -72,8 +72,8 @@ def export_episodes(
     return sorted(episodes.values(), key=lambda episode: episode.number)
 
 
-def export_dataset(
-    definition: Definition, events: Iterable[tuple[float, Event]], *, partial: bool
+def dataset_of(
+    definition: Definition, episodes: Iterable[ExportedEpisode], *, partial: bool
 ) -> Dataset:
     """Complete episodes, or with `partial` every complete step; labels say what the states are."""
     numbers: dict[bytes, int] = {}
@@ -81,9 +81,7 @@ def export_dataset(
     def number(state: bytes | None) -> int:
         return ENDED if state is None else numbers.setdefault(state, len(numbers))
 
-    chosen = [
-        episode for episode in export_episodes(definition, events) if episode.complete or partial
-    ]
+    chosen = [episode for episode in episodes if episode.complete or partial]
     trajectories = [
         Trajectory.of(
             [number(step.state) for step in episode.steps],
@@ -120,6 +118,52 @@ def export_text(
     """The complete steps as text, piece by piece: one episode a line, or one step a row."""
     episodes = export_episodes(definition, events)
     return _json_lines(episodes) if form == "jsonl" else _rows(definition, episodes)
+
+
+class _StepLine(msgspec.Struct, frozen=True):
+    state: msgspec.Raw
+    action: int
+    propensity: float | None
+    reward: float
+    next_state: msgspec.Raw
+    time: float
+    cost: float | None = None
+    amounts: dict[str, float] | None = None
+
+
+class _EpisodeLine(msgspec.Struct, frozen=True):
+    episode: str
+    number: int
+    complete: bool
+    steps: list[_StepLine]
+
+
+def read_json_lines(text: bytes) -> list[ExportedEpisode]:
+    """The episodes that `export_text` wrote as JSON lines, by number."""
+    lines = msgspec.json.Decoder(_EpisodeLine).decode_lines(text)
+    episodes = [
+        ExportedEpisode(
+            line.episode,
+            line.number,
+            line.complete,
+            [
+                Step(
+                    number,
+                    bytes(step.state),
+                    step.action,
+                    step.propensity,
+                    step.reward,
+                    None if step.next_state == b"null" else bytes(step.next_state),
+                    step.time,
+                    step.cost,
+                    step.amounts,
+                )
+                for number, step in enumerate(line.steps)
+            ],
+        )
+        for line in lines
+    ]
+    return sorted(episodes, key=lambda episode: episode.number)
 
 
 def _json_lines(episodes: list[ExportedEpisode]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse, Response
 
-from revar.campaigns.service.messages import error_reply
+from revar.campaigns.service.replies import error_reply
 from revar.errors import InputError
 
 Message = MutableMapping[str, Any]

@@ -22,9 +22,9 @@ from revar.campaigns.commands import (
 from revar.campaigns.definition import check_name
 from revar.campaigns.events import Closed, Finished, Released, Started
 from revar.campaigns.export import FORMATS, export_text
-from revar.campaigns.rules import CampaignError
 from revar.campaigns.service.messages import (
     ActMessage,
+    CampaignMessage,
     CampaignsMessage,
     CreateCampaign,
     EmptyMessage,
@@ -32,8 +32,8 @@ from revar.campaigns.service.messages import (
     PolicyRowMessage,
     RewardMessage,
     StartEpisode,
-    reply,
 )
+from revar.campaigns.service.replies import reply
 from revar.campaigns.service.routing import ROUTES, ApiRoute, route
 from revar.campaigns.service.threads import CampaignThread, CampaignThreads
 from revar.campaigns.status_messages import EstimateMessage, RankingMessage, StatusMessage
@@ -104,7 +104,7 @@ async def list_campaigns(request: Request) -> CampaignsMessage:
 @route(
     "POST",
     "/api/campaigns",
-    "Create a campaign",
+    "Create a campaign; with the same id again, the same campaign",
     takes=CreateCampaign,
     gives={201: StatusMessage},
     conflicts=True,
@@ -112,6 +112,7 @@ async def list_campaigns(request: Request) -> CampaignsMessage:
 async def create_campaign(request: Request, body: CreateCampaign) -> StatusMessage:
     """A new campaign, by the arguments of `Campaign.create`."""
     question = msgspec.structs.asdict(body)
+    question["campaign_id"] = question.pop("id")
     if body.policy is not None:
         question["policy"] = _pairs(body.policy)
     if isinstance(body.policies, dict):
@@ -126,6 +127,18 @@ async def create_campaign(request: Request, body: CreateCampaign) -> StatusMessa
 async def campaign_status(request: Request) -> StatusMessage:
     """Budget, leases, steps per second and estimate."""
     return StatusMessage.of(await _campaigns(request).read(_name(request), Campaign.status))
+
+
+@route(
+    "GET",
+    CAMPAIGN + "/definition",
+    "What a campaign was created with",
+    gives={200: CampaignMessage},
+)
+async def campaign_definition(request: Request) -> CampaignMessage:
+    """What never changes about it."""
+    campaign = (await _find_thread(request)).campaign
+    return CampaignMessage(campaign.id, campaign.name, campaign.created, campaign.definition)
 
 
 @route(
@@ -241,13 +254,9 @@ async def _ask_value(request: Request, ask: Callable[[Campaign, float], Answer])
         raise InputError(f"confidence is {given!r}; it must be a number") from None
     if not 0.0 < confidence < 1.0:
         raise InputError(f"confidence is {given}; it must lie between 0 and 1")
-
-    def read(campaign: Campaign) -> Answer:
-        if campaign.read(lambda state, _: state.steps) == 0:
-            raise CampaignError("no-estimate", "no step is complete yet")
-        return ask(campaign, confidence)
-
-    return await _campaigns(request).read(_name(request), read)
+    return await _campaigns(request).read(
+        _name(request), lambda campaign: ask(campaign, confidence)
+    )
 
 
 def _pairs(table: list[PolicyRowMessage]) -> list[tuple[Any, list[float]]]:

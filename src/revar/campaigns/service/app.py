@@ -19,8 +19,8 @@ from starlette.staticfiles import StaticFiles
 from revar.campaigns.service import pages
 from revar.campaigns.service.access import Access, Gate, is_loopback
 from revar.campaigns.service.api import ROUTES
-from revar.campaigns.service.messages import error_reply, reply
 from revar.campaigns.service.openapi import openapi_document
+from revar.campaigns.service.replies import error_reply, reply
 from revar.campaigns.service.threads import CampaignThreads
 from revar.campaigns.storage import Storage
 from revar.errors import InputError, RefusedError

@@ -1,16 +1,14 @@
-"""What the service takes, strictly typed, and how it replies.
+"""What the service takes and gives, strictly typed; `client` writes and reads the same records.
 
 Records of replies that Python callers get too are in `commands` and `status`.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
-from starlette.responses import Response
 
-from revar.campaigns.commands import EPISODE_ID
+from revar.campaigns.commands import CAMPAIGN_ID, EPISODE_ID
 from revar.campaigns.definition import (
     LARGEST_COST,
     LARGEST_SEED,
@@ -21,17 +19,16 @@ from revar.campaigns.definition import (
     MOST_STEPS,
     MOST_STEPS_IN_ALL,
     NAME,
+    Definition,
     StrategyRecord,
 )
-from revar.campaigns.rules import BudgetReservedError, CampaignError
 from revar.campaigns.state import HistoryPoint
-from revar.campaigns.storage.interface import NameTakenError, StorageError
-from revar.errors import InputError
 from revar.model.limits import CONFIDENCE
 from revar.model.question import KINDS
 from revar.model.validation import LARGEST_REWARD
 
 Name = Annotated[str, Meta(pattern=f"^{NAME.pattern}$", description="A campaign's name.")]
+CampaignId = Annotated[str, Meta(pattern=f"^{CAMPAIGN_ID.pattern}$")]
 EpisodeId = Annotated[str, Meta(pattern=f"^{EPISODE_ID.pattern}$")]
 Probability = Annotated[float, Meta(ge=0, le=1)]
 Probabilities = Annotated[list[Probability], Meta(min_length=1, max_length=MOST_ACTIONS)]
@@ -40,10 +37,6 @@ ActionNumber = Annotated[int, Meta(ge=0, lt=MOST_ACTIONS)]
 StateAndAction = Annotated[list[Any], Meta(min_length=2, max_length=2)]
 Number = Annotated[float, Meta(ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
 StepNumber = Annotated[int, Meta(ge=0, lt=MOST_STEPS, description="From 0.")]
-
-NOT_FOUND = ("unknown-campaign", "unknown-episode")
-INVALID = ("invalid", "unknown-state", "forbidden-action")
-_ENCODER = msgspec.json.Encoder()
 
 
 class PolicyRowMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,6 +68,7 @@ class CreateCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `policies` are several to compare: tables by name, or names alone; `question` is what is asked.
     The budget is one of `episodes`, `steps`, and `budget`, which is of what rewards say steps cost.
+    With an `id` of its own the caller may safely ask again when the reply was lost.
     """
 
     name: Name
@@ -91,6 +85,7 @@ class CreateCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     strategy: str | StrategyRecord = "flow"
     seed: Annotated[int, Meta(ge=0, le=LARGEST_SEED)] | None = None
     lease: Annotated[float, Meta(gt=0, le=LONGEST_LEASE)] = LEASE
+    id: CampaignId | None = None
 
 
 class StartEpisode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -133,6 +128,15 @@ class HistoryMessage(msgspec.Struct, frozen=True):
     points: list[HistoryPoint]
 
 
+class CampaignMessage(msgspec.Struct, frozen=True):
+    """What never changes about a campaign; the time is in seconds since 1970."""
+
+    id: str
+    name: str
+    created: float
+    definition: Definition
+
+
 class CampaignsMessage(msgspec.Struct, frozen=True):
     """The names of all campaigns, in the order of creation."""
 
@@ -150,44 +154,3 @@ class ErrorMessage(msgspec.Struct, frozen=True):
     """The body of every reply that is not a success."""
 
     error: ErrorDetail
-
-
-class RequestError(Exception):
-    """A request that cannot be read."""
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status, self.code = status, code
-
-
-def reply(record: Any, status: int = 200) -> Response:
-    """A record as JSON."""
-    return Response(_ENCODER.encode(record), status, media_type="application/json")
-
-
-def error_reply(
-    status: int, code: str, message: str, headers: Mapping[str, str] | None = None
-) -> Response:
-    """An error as JSON."""
-    response = reply(ErrorMessage(ErrorDetail(code, message)), status)
-    response.headers.update(headers or {})
-    return response
-
-
-def reply_to_error(error: Exception) -> Response:
-    """The reply to an error that a caller may meet; others are raised again."""
-    if isinstance(error, RequestError):
-        return error_reply(error.status, error.code, str(error))
-    if isinstance(error, BudgetReservedError):
-        later = {"Retry-After": str(max(1, round(error.retry_after)))}
-        return error_reply(409, error.code, str(error), later)
-    if isinstance(error, CampaignError):
-        status = 404 if error.code in NOT_FOUND else 422 if error.code in INVALID else 409
-        return error_reply(status, error.code, str(error))
-    if isinstance(error, NameTakenError):
-        return error_reply(409, "name-taken", str(error))
-    if isinstance(error, StorageError):
-        return error_reply(503, "storage", str(error))
-    if isinstance(error, InputError):
-        return error_reply(422, "invalid", str(error))
-    raise error

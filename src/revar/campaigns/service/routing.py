@@ -12,7 +12,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from revar.campaigns.service.messages import RequestError, error_reply, reply, reply_to_error
+from revar.campaigns.service.replies import RequestError, error_reply, reply, reply_to_error
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
