@@ -153,7 +153,7 @@ def read_json_lines(text: bytes) -> list[ExportedEpisode]:
                     step.action,
                     step.propensity,
                     step.reward,
-                    None if step.next_state == b"null" else bytes(step.next_state),
+                    None if bytes(step.next_state) == b"null" else bytes(step.next_state),
                     step.time,
                     step.cost,
                     step.amounts,

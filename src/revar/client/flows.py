@@ -1,0 +1,132 @@
+"""What can be asked of a service and its campaigns, as flows for plain and async calls alike."""
+
+from collections.abc import Mapping
+from typing import Any, Required, TypedDict, overload
+
+from revar.campaigns.commands import (
+    Act,
+    ActionReply,
+    Command,
+    EpisodeReply,
+    check_campaign_id,
+    check_episode_id,
+    new_campaign_id,
+    new_episode_id,
+)
+from revar.campaigns.definition import StrategyRecord, define
+from revar.campaigns.events import Closed, Finished, Released, Rewarded, Started
+from revar.campaigns.export import dataset_of
+from revar.campaigns.rules import BudgetReservedError, BudgetSpentError
+from revar.campaigns.service.messages import CampaignMessage
+from revar.campaigns.status import Status
+from revar.client import calls
+from revar.client.exchange import Flow, carry_out
+from revar.client.service import Service
+from revar.estimators.estimator import Estimate
+from revar.estimators.ranking import Ranking
+from revar.model.limits import Limits
+from revar.model.trajectory import Dataset
+from revar.strategies.strategy import Strategy
+
+
+class CampaignQuestion(TypedDict, total=False):
+    """The arguments of `Campaign.create` that follow the name."""
+
+    policy: Any
+    policies: Any
+    question: str | None
+    actions: int | None
+    horizon: Required[int]
+    discount: float
+    episodes: int | None
+    steps: int | None
+    budget: float | None
+    limits: Limits | Mapping[str, Any] | None
+    strategy: str | Strategy | StrategyRecord
+    seed: int | None
+    lease: float
+    campaign_id: str | None
+
+
+def create_campaign(
+    service: Service, name: str, question: CampaignQuestion
+) -> Flow[CampaignMessage]:
+    """A new campaign; what is drawn, its seed and its id, is drawn here, once for all tries."""
+    given: dict[str, Any] = {**question}
+    campaign_id = given.pop("campaign_id", None)
+    chosen = new_campaign_id() if campaign_id is None else check_campaign_id(campaign_id)
+    yield from carry_out(service, calls.create(name, chosen, define(**given)))
+    return (yield from open_campaign(service, name))
+
+
+def open_campaign(service: Service, name: str) -> Flow[CampaignMessage]:
+    """The campaign of that name."""
+    return (yield from carry_out(service, calls.describe(name)))
+
+
+def list_names(service: Service) -> Flow[list[str]]:
+    """The names of all campaigns."""
+    return (yield from carry_out(service, calls.list_names())).campaigns
+
+
+class CampaignFlows:
+    """What can be asked of one campaign."""
+
+    def __init__(self, service: Service, about: CampaignMessage) -> None:
+        self._service = service
+        self._name = about.name
+        self._definition = about.definition
+
+    @overload
+    def execute(self, command: Act) -> Flow[ActionReply]: ...
+
+    @overload
+    def execute(self, command: Started | Rewarded | Finished | Released) -> Flow[EpisodeReply]: ...
+
+    @overload
+    def execute(self, command: Closed) -> Flow[None]: ...
+
+    def execute(self, command: Command) -> Flow[Any]:
+        """Have the service carry out a command."""
+        return carry_out(self._service, calls.command_call(self._name, command))
+
+    def start(self, episode_id: str | None) -> Flow[EpisodeReply]:
+        """Reserve a place in the budget, by an id that is the same at every try."""
+        chosen = new_episode_id() if episode_id is None else check_episode_id(episode_id)
+        return self.execute(Started(chosen))
+
+    def start_next(self, poll: float) -> Flow[EpisodeReply | None]:
+        """The same as soon as there is a place; None when the budget is spent."""
+        call = calls.command_call(self._name, Started(new_episode_id()))
+        after = 0.0
+        while True:
+            try:
+                return (yield from carry_out(self._service, call, after))
+            except BudgetSpentError:
+                return None
+            except BudgetReservedError as error:
+                after = min(poll, error.retry_after + 0.001)
+
+    def find_episode(self, episode_id: str) -> Flow[EpisodeReply]:
+        """Where an episode stands."""
+        return carry_out(self._service, calls.find_episode(self._name, episode_id))
+
+    def estimate(self, confidence: float) -> Flow[Estimate]:
+        """The target policy's value."""
+        call = calls.ask_estimate(self._name, confidence)
+        return (yield from carry_out(self._service, call)).estimate()
+
+    def ranking(self, confidence: float) -> Flow[Ranking]:
+        """The values of several target policies."""
+        call = calls.ask_ranking(self._name, confidence)
+        return (yield from carry_out(self._service, call)).ranking()
+
+    def status(self) -> Flow[Status]:
+        """Where the campaign stands."""
+        message = yield from carry_out(self._service, calls.ask_status(self._name))
+        return message.status(self._definition)
+
+    def dataset(self, partial: bool) -> Flow[Dataset]:
+        """The complete episodes, or every complete step."""
+        episodes = yield from carry_out(self._service, calls.download(self._name))
+        return dataset_of(self._definition, episodes, partial=partial)
