@@ -23,7 +23,7 @@ from revar.campaigns import (
 from revar.campaigns.log import CampaignLog
 from revar.campaigns.storage.interface import CopyError, NameTakenError
 from revar.client import AsyncCampaign, AsyncEpisode, ConnectedCampaign, Connection, ServiceError
-from revar.client.flows import CampaignQuestion
+from revar.client.operations import CampaignQuestion
 from revar.errors import InputError, MissingExtraError
 from revar.estimators.estimator import Estimate
 from revar.estimators.ranking import Ranking

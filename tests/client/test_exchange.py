@@ -9,7 +9,7 @@ from revar.client.calls import Call, ask_status, describe, list_names
 from revar.client.exchange import (
     LONGEST_ASKED,
     LONGEST_WAIT,
-    Flow,
+    Exchange,
     Lost,
     Outcome,
     Received,
@@ -26,15 +26,15 @@ BUSY = Received(503, b'{"error":{"code":"storage","message":"the storage is away
 LOST = Lost("connection refused")
 
 
-def follow(flow: Flow[Any], outcomes: list[Outcome]) -> tuple[object, list[float]]:
-    """What the flow returns, and how long it waited before each try."""
-    waits = [next(flow).after]
+def follow(exchange: Exchange[Any], outcomes: list[Outcome]) -> tuple[object, list[float]]:
+    """What the exchange returns, and how long it waited before each try."""
+    waits = [next(exchange).after]
     for outcome in outcomes:
         try:
-            waits.append(flow.send(outcome).after)
+            waits.append(exchange.send(outcome).after)
         except StopIteration as done:
             return done.value, waits
-    raise AssertionError(f"the flow goes on after {waits}")
+    raise AssertionError(f"the exchange goes on after {waits}")
 
 
 def names_after(outcomes: list[Outcome]) -> tuple[object, list[float]]:
@@ -142,9 +142,9 @@ def test_other_servers_are_noticed(answer: Received) -> None:
 
 
 def test_the_default_gives_up_within_half_a_minute() -> None:
-    flow = carry_out(Service("http://localhost"), list_names(), draw=lambda: 1.0)
-    total = next(flow).after
+    exchange = carry_out(Service("http://localhost"), list_names(), draw=lambda: 1.0)
+    total = next(exchange).after
     with pytest.raises(ServiceError):
         while True:
-            total += flow.send(LOST).after
+            total += exchange.send(LOST).after
     assert 10.0 < total < 30.0

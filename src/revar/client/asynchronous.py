@@ -10,10 +10,10 @@ from revar.campaigns.episode import EpisodeProgress
 from revar.campaigns.events import Closed, Finished, Released, Rewarded, Started
 from revar.campaigns.service.messages import CampaignMessage
 from revar.campaigns.status import Status
-from revar.client import flows
+from revar.client import operations
 from revar.client.calls import Call
-from revar.client.exchange import Flow, Outcome
-from revar.client.flows import CampaignFlows, CampaignQuestion
+from revar.client.exchange import Exchange, Outcome
+from revar.client.operations import CampaignOperations, CampaignQuestion
 from revar.client.service import RETRIES, TIMEOUT, Service, ServiceError
 from revar.client.transport import client_options, lost, received, request_options
 from revar.errors import require_extra
@@ -47,16 +47,16 @@ class AsyncConnection:
     async def create(self, name: str, **question: Unpack[CampaignQuestion]) -> "AsyncCampaign":
         """A new campaign, by the arguments of `Campaign.create`."""
         return AsyncCampaign(
-            self, await self.run(flows.create_campaign(self.service, name, question))
+            self, await self.run(operations.create_campaign(self.service, name, question))
         )
 
     async def open(self, name: str) -> "AsyncCampaign":
         """The campaign of that name, as it stands."""
-        return AsyncCampaign(self, await self.run(flows.open_campaign(self.service, name)))
+        return AsyncCampaign(self, await self.run(operations.open_campaign(self.service, name)))
 
     async def names(self) -> list[str]:
         """The names of all campaigns, in the order of creation."""
-        return await self.run(flows.list_names(self.service))
+        return await self.run(operations.list_names(self.service))
 
     async def close(self) -> None:
         """Let go of the connections; a second call does nothing."""
@@ -64,14 +64,14 @@ class AsyncConnection:
         if self._client is not None:
             await self._client.aclose()
 
-    async def run(self, flow: Flow[Result]) -> Result:
-        """Do what a flow asks for, until it has its result."""
+    async def run(self, exchange: Exchange[Result]) -> Result:
+        """Do what an exchange asks for, until it has its result."""
         try:
-            attempt = next(flow)
+            attempt = next(exchange)
             while True:
                 if attempt.after > 0.0:
                     await asyncio.sleep(attempt.after)
-                attempt = flow.send(await self._send(attempt.call))
+                attempt = exchange.send(await self._send(attempt.call))
         except StopIteration as done:
             result: Result = done.value
             return result
@@ -116,7 +116,7 @@ class AsyncCampaign:
         self.name = about.name
         self.created = about.created
         self.definition = about.definition
-        self._flows = CampaignFlows(connection.service, about)
+        self._operations = CampaignOperations(connection.service, about)
 
     def __repr__(self) -> str:
         return f"AsyncCampaign({self.connection.service.address!r}, {self.name!r})"
@@ -125,7 +125,7 @@ class AsyncCampaign:
 
     async def start_episode(self, episode_id: str | None = None) -> "AsyncEpisode":
         """See `Campaign.start_episode`."""
-        return AsyncEpisode(self, await self._run(self._flows.start(episode_id)))
+        return AsyncEpisode(self, await self._run(self._operations.start(episode_id)))
 
     async def episode(self, episode_id: str) -> "AsyncEpisode":
         """See `Campaign.episode`."""
@@ -133,7 +133,7 @@ class AsyncCampaign:
 
     async def episodes(self, poll: float = 1.0) -> "AsyncIterator[AsyncEpisode]":
         """See `Campaign.episodes`."""
-        while (reply := await self._run(self._flows.start_next(poll))) is not None:
+        while (reply := await self._run(self._operations.start_next(poll))) is not None:
             yield AsyncEpisode(self, reply)
 
     async def close(self) -> None:
@@ -144,23 +144,23 @@ class AsyncCampaign:
 
     async def estimate(self, confidence: float = 0.95) -> Estimate:
         """See `Campaign.estimate`."""
-        return await self._run(self._flows.estimate(confidence))
+        return await self._run(self._operations.estimate(confidence))
 
     async def ranking(self, confidence: float = 0.95) -> Ranking:
         """See `Campaign.ranking`."""
-        return await self._run(self._flows.ranking(confidence))
+        return await self._run(self._operations.ranking(confidence))
 
     async def status(self) -> Status:
         """See `Campaign.status`."""
-        return await self._run(self._flows.status())
+        return await self._run(self._operations.status())
 
     async def find_episode(self, episode_id: str) -> EpisodeReply:
         """See `Campaign.find_episode`."""
-        return await self._run(self._flows.find_episode(episode_id))
+        return await self._run(self._operations.find_episode(episode_id))
 
     async def dataset(self, *, partial: bool = False) -> Dataset:
         """See `Campaign.dataset`."""
-        return await self._run(self._flows.dataset(partial))
+        return await self._run(self._operations.dataset(partial))
 
     # -- commands --------------------------------------------------------------------------
 
@@ -177,11 +177,11 @@ class AsyncCampaign:
 
     async def execute_one(self, command: Command) -> Any:
         """Have the service carry out one command; an error is raised."""
-        flow: Flow[Any] = self._flows.execute(command)
-        return await self._run(flow)
+        exchange: Exchange[Any] = self._operations.execute(command)
+        return await self._run(exchange)
 
-    async def _run(self, flow: Flow[Result]) -> Result:
-        return await self.connection.run(flow)
+    async def _run(self, exchange: Exchange[Result]) -> Result:
+        return await self.connection.run(exchange)
 
 
 class AsyncEpisode(EpisodeProgress):

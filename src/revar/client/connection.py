@@ -11,10 +11,10 @@ from revar.campaigns.episode import CampaignEpisode
 from revar.campaigns.events import Closed, Finished, Released, Rewarded, Started
 from revar.campaigns.service.messages import CampaignMessage
 from revar.campaigns.status import Status
-from revar.client import flows
+from revar.client import operations
 from revar.client.calls import Call
-from revar.client.exchange import Flow, Outcome
-from revar.client.flows import CampaignFlows, CampaignQuestion
+from revar.client.exchange import Exchange, Outcome
+from revar.client.operations import CampaignOperations, CampaignQuestion
 from revar.client.service import RETRIES, TIMEOUT, Service, ServiceError
 from revar.client.transport import client_options, lost, received, request_options
 from revar.errors import require_extra
@@ -50,29 +50,29 @@ class Connection:
     def create(self, name: str, **question: Unpack[CampaignQuestion]) -> "ConnectedCampaign":
         """A new campaign, by the arguments of `Campaign.create`."""
         return ConnectedCampaign(
-            self, self.run(flows.create_campaign(self.service, name, question))
+            self, self.run(operations.create_campaign(self.service, name, question))
         )
 
     def open(self, name: str) -> "ConnectedCampaign":
         """The campaign of that name, as it stands."""
-        return ConnectedCampaign(self, self.run(flows.open_campaign(self.service, name)))
+        return ConnectedCampaign(self, self.run(operations.open_campaign(self.service, name)))
 
     def names(self) -> list[str]:
         """The names of all campaigns, in the order of creation."""
-        return self.run(flows.list_names(self.service))
+        return self.run(operations.list_names(self.service))
 
     def close(self) -> None:
         """Let go of the connections; a second call does nothing."""
         self._client.close()
 
-    def run(self, flow: Flow[Result]) -> Result:
-        """Do what a flow asks for, until it has its result."""
+    def run(self, exchange: Exchange[Result]) -> Result:
+        """Do what an exchange asks for, until it has its result."""
         try:
-            attempt = next(flow)
+            attempt = next(exchange)
             while True:
                 if attempt.after > 0.0:
                     time.sleep(attempt.after)
-                attempt = flow.send(self._send(attempt.call))
+                attempt = exchange.send(self._send(attempt.call))
         except StopIteration as done:
             result: Result = done.value
             return result
@@ -121,7 +121,7 @@ class ConnectedCampaign:
         self.name = about.name
         self.created = about.created
         self.definition = about.definition
-        self._flows = CampaignFlows(connection.service, about)
+        self._operations = CampaignOperations(connection.service, about)
 
     def __repr__(self) -> str:
         return f"ConnectedCampaign({self.connection.service.address!r}, {self.name!r})"
@@ -130,7 +130,7 @@ class ConnectedCampaign:
 
     def start_episode(self, episode_id: str | None = None) -> CampaignEpisode:
         """See `Campaign.start_episode`."""
-        return CampaignEpisode(self, self._run(self._flows.start(episode_id)))
+        return CampaignEpisode(self, self._run(self._operations.start(episode_id)))
 
     def episode(self, episode_id: str) -> CampaignEpisode:
         """See `Campaign.episode`."""
@@ -138,7 +138,7 @@ class ConnectedCampaign:
 
     def episodes(self, poll: float = 1.0) -> Iterator[CampaignEpisode]:
         """See `Campaign.episodes`."""
-        while (reply := self._run(self._flows.start_next(poll))) is not None:
+        while (reply := self._run(self._operations.start_next(poll))) is not None:
             yield CampaignEpisode(self, reply)
 
     def close(self) -> None:
@@ -149,23 +149,23 @@ class ConnectedCampaign:
 
     def estimate(self, confidence: float = 0.95) -> Estimate:
         """See `Campaign.estimate`."""
-        return self._run(self._flows.estimate(confidence))
+        return self._run(self._operations.estimate(confidence))
 
     def ranking(self, confidence: float = 0.95) -> Ranking:
         """See `Campaign.ranking`."""
-        return self._run(self._flows.ranking(confidence))
+        return self._run(self._operations.ranking(confidence))
 
     def status(self) -> Status:
         """See `Campaign.status`."""
-        return self._run(self._flows.status())
+        return self._run(self._operations.status())
 
     def find_episode(self, episode_id: str) -> EpisodeReply:
         """See `Campaign.find_episode`."""
-        return self._run(self._flows.find_episode(episode_id))
+        return self._run(self._operations.find_episode(episode_id))
 
     def dataset(self, *, partial: bool = False) -> Dataset:
         """See `Campaign.dataset`."""
-        return self._run(self._flows.dataset(partial))
+        return self._run(self._operations.dataset(partial))
 
     # -- commands --------------------------------------------------------------------------
 
@@ -180,8 +180,8 @@ class ConnectedCampaign:
 
     def execute_one(self, command: Command) -> Any:
         """Have the service carry out one command; an error is raised."""
-        flow: Flow[Any] = self._flows.execute(command)
-        return self._run(flow)
+        exchange: Exchange[Any] = self._operations.execute(command)
+        return self._run(exchange)
 
-    def _run(self, flow: Flow[Result]) -> Result:
-        return self.connection.run(flow)
+    def _run(self, exchange: Exchange[Result]) -> Result:
+        return self.connection.run(exchange)

@@ -1,7 +1,7 @@
 """One call from the first try to its answer: when to try again, and what an answer stands for.
 
-Nothing here sends or waits. A flow yields what is to be tried next, is told what came of it, and
-returns the answer, so that plain and async connections share it.
+Nothing here sends or waits. An exchange yields what is to be tried next, is told what came of it,
+and returns the answer, so that plain and async connections share it.
 """
 
 import random
@@ -59,7 +59,7 @@ class Lost:
 
 
 Outcome: TypeAlias = Received | Lost
-Flow: TypeAlias = Generator[Attempt, Outcome, Result]
+Exchange: TypeAlias = Generator[Attempt, Outcome, Result]
 
 
 def carry_out(
@@ -67,7 +67,7 @@ def carry_out(
     call: Call[Answer],
     after: float = 0.0,
     draw: Callable[[], float] = random.random,
-) -> Flow[Answer]:
+) -> Exchange[Answer]:
     """Try until there is an answer that stands, or the tries are used up."""
     tries = 0
     while True:

@@ -1,4 +1,4 @@
-"""What can be asked of a service and its campaigns, as flows for plain and async calls alike."""
+"""What can be asked of a service and of its campaigns, for plain and async calls alike."""
 
 from collections.abc import Mapping
 from typing import Any, Required, TypedDict, overload
@@ -20,7 +20,7 @@ from revar.campaigns.rules import BudgetReservedError, BudgetSpentError
 from revar.campaigns.service.messages import CampaignMessage
 from revar.campaigns.status import Status
 from revar.client import calls
-from revar.client.exchange import Flow, carry_out
+from revar.client.exchange import Exchange, carry_out
 from revar.client.service import Service
 from revar.estimators.estimator import Estimate
 from revar.estimators.ranking import Ranking
@@ -50,7 +50,7 @@ class CampaignQuestion(TypedDict, total=False):
 
 def create_campaign(
     service: Service, name: str, question: CampaignQuestion
-) -> Flow[CampaignMessage]:
+) -> Exchange[CampaignMessage]:
     """A new campaign; what is drawn, its seed and its id, is drawn here, once for all tries."""
     given: dict[str, Any] = {**question}
     campaign_id = given.pop("campaign_id", None)
@@ -59,17 +59,17 @@ def create_campaign(
     return (yield from open_campaign(service, name))
 
 
-def open_campaign(service: Service, name: str) -> Flow[CampaignMessage]:
+def open_campaign(service: Service, name: str) -> Exchange[CampaignMessage]:
     """The campaign of that name."""
     return (yield from carry_out(service, calls.describe(name)))
 
 
-def list_names(service: Service) -> Flow[list[str]]:
+def list_names(service: Service) -> Exchange[list[str]]:
     """The names of all campaigns."""
     return (yield from carry_out(service, calls.list_names())).campaigns
 
 
-class CampaignFlows:
+class CampaignOperations:
     """What can be asked of one campaign."""
 
     def __init__(self, service: Service, about: CampaignMessage) -> None:
@@ -78,24 +78,26 @@ class CampaignFlows:
         self._definition = about.definition
 
     @overload
-    def execute(self, command: Act) -> Flow[ActionReply]: ...
+    def execute(self, command: Act) -> Exchange[ActionReply]: ...
 
     @overload
-    def execute(self, command: Started | Rewarded | Finished | Released) -> Flow[EpisodeReply]: ...
+    def execute(
+        self, command: Started | Rewarded | Finished | Released
+    ) -> Exchange[EpisodeReply]: ...
 
     @overload
-    def execute(self, command: Closed) -> Flow[None]: ...
+    def execute(self, command: Closed) -> Exchange[None]: ...
 
-    def execute(self, command: Command) -> Flow[Any]:
+    def execute(self, command: Command) -> Exchange[Any]:
         """Have the service carry out a command."""
         return carry_out(self._service, calls.command_call(self._name, command))
 
-    def start(self, episode_id: str | None) -> Flow[EpisodeReply]:
+    def start(self, episode_id: str | None) -> Exchange[EpisodeReply]:
         """Reserve a place in the budget, by an id that is the same at every try."""
         chosen = new_episode_id() if episode_id is None else check_episode_id(episode_id)
         return self.execute(Started(chosen))
 
-    def start_next(self, poll: float) -> Flow[EpisodeReply | None]:
+    def start_next(self, poll: float) -> Exchange[EpisodeReply | None]:
         """The same as soon as there is a place; None when the budget is spent."""
         call = calls.command_call(self._name, Started(new_episode_id()))
         after = 0.0
@@ -107,26 +109,26 @@ class CampaignFlows:
             except BudgetReservedError as error:
                 after = min(poll, error.retry_after + 0.001)
 
-    def find_episode(self, episode_id: str) -> Flow[EpisodeReply]:
+    def find_episode(self, episode_id: str) -> Exchange[EpisodeReply]:
         """Where an episode stands."""
         return carry_out(self._service, calls.find_episode(self._name, episode_id))
 
-    def estimate(self, confidence: float) -> Flow[Estimate]:
+    def estimate(self, confidence: float) -> Exchange[Estimate]:
         """The target policy's value."""
         call = calls.ask_estimate(self._name, confidence)
         return (yield from carry_out(self._service, call)).estimate()
 
-    def ranking(self, confidence: float) -> Flow[Ranking]:
+    def ranking(self, confidence: float) -> Exchange[Ranking]:
         """The values of several target policies."""
         call = calls.ask_ranking(self._name, confidence)
         return (yield from carry_out(self._service, call)).ranking()
 
-    def status(self) -> Flow[Status]:
+    def status(self) -> Exchange[Status]:
         """Where the campaign stands."""
         message = yield from carry_out(self._service, calls.ask_status(self._name))
         return message.status(self._definition)
 
-    def dataset(self, partial: bool) -> Flow[Dataset]:
+    def dataset(self, partial: bool) -> Exchange[Dataset]:
         """The complete episodes, or every complete step."""
         episodes = yield from carry_out(self._service, calls.download(self._name))
         return dataset_of(self._definition, episodes, partial=partial)
