@@ -27,7 +27,7 @@ from benchmarks.differences import (
     simulate,
 )
 from benchmarks.machine import facts
-from revar.evaluation.checkpoints import (
+from revar.collection.checkpoints import (
     DECIDING_GROWTH,
     FIRST_CHECKPOINT,
     checkpoint_times,

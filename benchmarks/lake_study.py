@@ -19,7 +19,7 @@ from scipy.stats import binomtest, ks_2samp
 
 import revar
 from benchmarks.machine import facts
-from revar.evaluation.checkpoints import checkpoint_times, quantile
+from revar.collection.checkpoints import checkpoint_times, quantile
 from revar.model.arrays import FloatArray
 from revar.simulation.result import SimulationResult
 

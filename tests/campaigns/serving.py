@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -17,7 +18,9 @@ COMMAND = [sys.executable, "-c", "from revar.cli.main import main; main()"]
 class Service:
     """The process and its address."""
 
-    def __init__(self, storage: str, *options: str, port: int = 0, token: str = "") -> None:
+    def __init__(
+        self, storage: str, *options: str, port: int = 0, token: str = "", files: int = 0
+    ) -> None:
         self.process = subprocess.Popen(
             [*COMMAND, "serve", "--storage", storage, "--port", str(port), *options],
             stdout=subprocess.PIPE,
@@ -25,6 +28,8 @@ class Service:
             text=True,
             env={**os.environ, "REVAR_TOKEN": token},
         )
+        if files:  # before it has looked
+            resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, (files, files))
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if "http" not in line:
@@ -54,9 +59,9 @@ class Service:
 
 
 @contextmanager
-def serving(storage: str, *options: str, token: str = "") -> Iterator[Service]:
-    """A service that is stopped in the end."""
-    service = Service(storage, *options, token=token)
+def serving(storage: str, *options: str, token: str = "", files: int = 0) -> Iterator[Service]:
+    """A service that is stopped in the end; it may have so many `files` open, if that is said."""
+    service = Service(storage, *options, token=token, files=files)
     try:
         yield service
     finally:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from revar.campaigns import Campaign, CampaignError, MemoryStorage, UnknownCampaignError, definition
-from revar.campaigns.definition import StrategyRecord, define
+from revar.campaigns.defining import define
+from revar.campaigns.definition import StrategyRecord
 from revar.campaigns.storage.interface import NameTakenError
 from revar.errors import InputError
 

@@ -7,7 +7,7 @@ import pytest
 
 import revar
 from revar.campaigns import Campaign, CampaignError, MemoryStorage
-from revar.campaigns.definition import define
+from revar.campaigns.defining import define
 from revar.campaigns.events import Acted
 from revar.campaigns.limits import LimitReport
 from revar.campaigns.snapshots import snapshot_of

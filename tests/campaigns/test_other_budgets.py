@@ -14,7 +14,7 @@ from revar.campaigns import (
     CampaignError,
     MemoryStorage,
 )
-from revar.campaigns.definition import define
+from revar.campaigns.defining import define
 from revar.campaigns.episode import CampaignEpisode
 from revar.collection import Collection
 from revar.model.budget import Budget

@@ -6,7 +6,7 @@ import pytest
 
 from revar.campaigns import Campaign, CampaignError, MemoryStorage
 from revar.campaigns.commands import Act, propose, tell_reward
-from revar.campaigns.definition import define
+from revar.campaigns.defining import define
 from revar.campaigns.events import Finished, Rewarded, Started
 from revar.errors import InputError
 

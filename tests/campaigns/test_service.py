@@ -9,10 +9,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from revar.campaigns import Campaign, MemoryStorage, SQLiteStorage
-from revar.campaigns.service.access import Access, host_name, is_loopback
+from revar.campaigns.service.access import host_name, is_loopback
 from revar.campaigns.service.api import ROUTES
 from revar.campaigns.service.app import make_app
 from revar.campaigns.service.openapi import openapi_document
+from revar.campaigns.service.tokens import Access, Right
 from revar.errors import InputError
 from tests.campaigns.test_events import HOSTILE, nested
 from tests.campaigns.worlds import Clock
@@ -264,11 +265,11 @@ def test_the_dashboard_takes_the_token_once(guarded: TestClient) -> None:
 
 def test_sessions_end(monkeypatch: pytest.MonkeyPatch) -> None:
     access = Access([TOKEN])
-    session = access.new_session()
-    assert access.allows(None, session)
-    assert not Access([TOKEN]).allows(None, session)  # of another process
+    session = access.new_session(TOKEN)
+    assert access.right_of(None, session, "a") is Right.WRITE
+    assert Access([TOKEN]).right_of(None, session, "a") is Right.NONE  # of another process
     monkeypatch.setattr("time.time", lambda: 4e9)
-    assert not access.allows(None, session)
+    assert access.right_of(None, session, "a") is Right.NONE
 
 
 @pytest.mark.parametrize("token", ["", "short", "ü" * 40, "a token with\na line of its own"])

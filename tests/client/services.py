@@ -63,6 +63,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.answer()
 
+    def do_DELETE(self) -> None:
+        self.answer()
+
     def answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         loss = self.server.next_loss()

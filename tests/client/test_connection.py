@@ -20,9 +20,18 @@ from revar.campaigns import (
     MemoryStorage,
     Status,
 )
+from revar.campaigns.commands import ActionReply, ActRequest, RewardReport
 from revar.campaigns.log import CampaignLog
 from revar.campaigns.storage.interface import CopyError, NameTakenError
-from revar.client import AsyncCampaign, AsyncEpisode, ConnectedCampaign, Connection, ServiceError
+from revar.client import (
+    AsyncCampaign,
+    AsyncConnection,
+    AsyncEpisode,
+    ConnectedCampaign,
+    Connection,
+    ServiceError,
+    operations,
+)
 from revar.client.operations import CampaignQuestion
 from revar.errors import InputError, MissingExtraError
 from revar.estimators.estimator import Estimate
@@ -133,6 +142,83 @@ def test_probabilities_with_every_act_and_partial_episodes(service: Connection) 
     assert connected.dataset().states.size == 0
     connected.close()
     assert connected.status().closed
+
+
+def shown(answer: object) -> object:
+    """An answer of one of several requests, as it can be compared."""
+    if isinstance(answer, Exception):
+        return type(answer), str(answer), getattr(answer, "code", None)
+    return answer
+
+
+def test_many_requests_at_once(service: Connection) -> None:
+    found = []
+    for campaign in both(service, "many", policy=POLICY, horizon=2, episodes=3, seed=4):
+        with pytest.raises(InputError, match="count is 0"):
+            campaign.start_episodes(0)
+        one = campaign.start_episode("one")
+        assert len(campaign.start_episodes(7)) == 2
+        asked = [
+            ActRequest("one", 0, "a"),
+            ActRequest("one", 0, "a", [0.5, 0.5]),
+            ActRequest("one", 1, "a"),
+            ActRequest("two", 0, "a"),
+            ActRequest("one", 0, None),
+        ]
+        told = [
+            RewardReport("one", 0, 1.0, "b"),
+            RewardReport("one", 0, float("nan"), "b"),
+            RewardReport("one", 5, 1.0, "b"),
+        ]
+        answers = [*campaign.act_many(asked), *campaign.reward_many(told)]
+        found.append([shown(answer) for answer in answers])
+        with pytest.raises(BudgetReservedError) as caught:
+            campaign.start_episodes(2)
+        assert 800 < caught.value.retry_after <= 900
+        one.heartbeat()
+        assert campaign.heartbeat("one").steps == campaign.release("one").steps == 1
+        assert campaign.act_many([]) == campaign.reward_many([]) == []
+    assert found[0] == found[1]
+
+
+def test_more_requests_than_the_service_takes_at_once(
+    service: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "MOST_IN_BATCH", 4)
+    campaign = service.create("more", policy=POLICY, horizon=1, episodes=10, seed=4)
+    started = campaign.start_episodes(30)
+    assert [episode.number for episode in started] == list(range(10))
+    acts = campaign.act_many([ActRequest(episode.id, 0, "a") for episode in started])
+    assert [act.episode for act in acts if isinstance(act, ActionReply)] == [e.id for e in started]
+    campaign.reward_many([RewardReport(episode.id, 0, 1.0, None) for episode in started])
+    assert campaign.status().episodes == 10
+
+
+def test_its_end_and_after(service: Connection) -> None:
+    question = {"policy": POLICY, "horizon": 1, "episodes": 400, "seed": 4, "half_width": 10.0}
+    local, connected = both(service, "ends", **question)
+    for campaign in (local, connected):
+        for episode in campaign.episodes():
+            episode.act("a")
+            episode.reward(float(episode.number % 3), None)
+        with pytest.raises(InputError, match="the budget is in episodes"):
+            campaign.extend(steps=5)
+        campaign.extend(episodes=5, extension_id="more")
+        campaign.extend(episodes=5, extension_id="more")
+    assert connected.estimate() == local.estimate()
+    assert connected.estimate().quantile is not None
+    assert_same_status(local.status(), connected.status())
+    assert connected.status().budget == 405
+    with pytest.raises(CampaignError, match="archive it first") as caught:
+        service.delete("ends")
+    assert caught.value.code == "not-archived"
+    connected.archive()
+    connected.reopen()
+    assert not connected.status().closed
+    connected.archive()
+    service.delete("ends")
+    with pytest.raises(CampaignError, match="there is no campaign 'ends'"):
+        service.delete("ends")
 
 
 WRONG: dict[str, Callable[[Any], object]] = {
@@ -355,6 +441,13 @@ def test_there_are_the_methods_of_a_campaign(kind: type) -> None:
 def test_there_are_the_methods_of_an_episode() -> None:
     expected = {name: parameters(found) for name, found in methods(CampaignEpisode).items()}
     assert {name: parameters(found) for name, found in methods(AsyncEpisode).items()} == expected
+
+
+def test_a_connection_does_what_a_storage_is_asked_for() -> None:
+    of_class = {name for name, member in vars(Campaign).items() if isinstance(member, classmethod)}
+    here = {"close", "names", "run"}  # and copies are for merging, which is left to storages
+    for kind in (Connection, AsyncConnection):
+        assert set(methods(kind)) - here == of_class - {"copy_of"}
 
 
 def test_creating_takes_the_arguments_of_a_campaign() -> None:

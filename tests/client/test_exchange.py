@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from revar.campaigns import BudgetReservedError, CampaignError, StorageError, UnknownCampaignError
-from revar.client.calls import Call, ask_status, describe, list_names
+from revar.client.calls import Call, ask_status, delete, describe, list_names
 from revar.client.exchange import (
     LONGEST_ASKED,
     LONGEST_WAIT,
@@ -103,9 +103,9 @@ def test_retry_after(header: str | None, seconds: float | None) -> None:
 
 
 def refused(status: int, code: str, call: Call[Any] | None = None) -> Exception:
-    body = b'{"error":{"code":"%s","message":"a sentence"}}' % code.encode()
+    body = b'{"error":{"code":"%s","message":"a sentence","retry_after":2.5}}' % code.encode()
     with pytest.raises(Exception, match=r".") as caught:
-        follow(carry_out(SERVICE, call or ask_status("ads")), [Received(status, body, 2.0)] * 4)
+        follow(carry_out(SERVICE, call or ask_status("ads")), [Received(status, body)] * 4)
     return caught.value
 
 
@@ -113,7 +113,7 @@ def test_errors_are_those_of_local_campaigns() -> None:
     assert type(refused(422, "invalid")) is InputError
     reserved = refused(409, "budget-reserved")
     assert isinstance(reserved, BudgetReservedError)
-    assert reserved.retry_after == 2.0
+    assert reserved.retry_after == 2.5
     conflict = refused(409, "conflict")
     assert type(conflict) is CampaignError
     assert (conflict.code, str(conflict)) == ("conflict", "a sentence")
@@ -148,3 +148,11 @@ def test_the_default_gives_up_within_half_a_minute() -> None:
         while True:
             total += exchange.send(LOST).after
     assert 10.0 < total < 30.0
+
+
+def test_what_was_removed_by_an_earlier_try_is_gone() -> None:
+    gone = Received(404, b'{"error":{"code":"unknown-campaign","message":"gone"}}')
+    call: Call[Any] = delete("ads")
+    assert follow(carry_out(SERVICE, call, draw=lambda: 0.0), [LOST, gone])[0] is None
+    with pytest.raises(UnknownCampaignError):
+        follow(carry_out(SERVICE, call), [gone])

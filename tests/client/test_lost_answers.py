@@ -11,7 +11,16 @@ import pytest
 
 import revar
 from revar.campaigns import Campaign, MemoryStorage
-from revar.campaigns.events import Acted, Closed, Rewarded, Started
+from revar.campaigns.commands import ActionReply, ActRequest, RewardReport
+from revar.campaigns.events import (
+    Acted,
+    Archived,
+    Closed,
+    Extended,
+    Reopened,
+    Rewarded,
+    Started,
+)
 from revar.client import AsyncConnection, ConnectedCampaign, ServiceError, exchange
 from tests.campaigns.worlds import World
 from tests.client.services import Proxy, drawn_losses, losing, running
@@ -49,7 +58,7 @@ def repeats(proxy: Proxy) -> int:
 @pytest.mark.parametrize("loss", Proxy.KINDS)
 def test_every_call_survives_the_loss(loss: str, address: str, storage: MemoryStorage) -> None:
     """The first message of each call meets with the loss, the second one passes."""
-    losses = [loss, "fine"] * 40
+    losses = [loss, "fine"] * 60
     with losing(address, losses) as proxy, revar.connect(proxy.address) as service:
         campaign = service.create(
             "ads", policies={"x": POLICY, "y": POLICY}, horizon=2, episodes=3, seed=1
@@ -57,22 +66,34 @@ def test_every_call_survives_the_loss(loss: str, address: str, storage: MemorySt
         assert service.open("ads").id == campaign.id
         assert service.names() == ["ads"]
         episode = campaign.start_episode()
+        episode.heartbeat()
         episode.act("a")
         episode.reward(1.0, "b")
         episode.finish()
-        campaign.start_episode().abandon()
-        assert campaign.find_episode(episode.id).over
-        assert campaign.ranking().joint.episodes == 1
-        assert campaign.dataset(partial=True).states.size == 1
+        first, second = campaign.start_episodes(5)
+        acts = campaign.act_many([ActRequest(first.id, 0, "a"), ActRequest(second.id, 0, "b")])
+        assert all(isinstance(reply, ActionReply) for reply in acts)
+        campaign.reward_many([RewardReport(first.id, 0, 2.0, None)])
+        second.abandon()
+        assert campaign.find_episode(first.id).over
+        assert campaign.ranking().joint.episodes == 2
+        assert campaign.dataset(partial=True).states.size == 2
         campaign.close()
+        campaign.reopen()
+        campaign.extend(episodes=4)
+        campaign.archive()
         status = campaign.status()
+        found = Counter(type(event) for event in events(storage, "ads"))
+        started = Campaign.open(storage, "ads").read(lambda state, _: len(state.records))
+        service.delete("ads")
         lost_answers = repeats(proxy)
-    assert (status.steps, status.episodes, status.open, status.closed) == (1, 1, 0, True)
-    found = Counter(type(event) for event in events(storage, "ads"))
-    assert (found[Started], found[Acted], found[Rewarded], found[Closed]) == (2, 1, 1, 1)
-    assert len(storage.entries()) == 1
+    assert (status.budget, status.steps, status.episodes, status.open) == (7, 2, 2, 0)
+    # Those of the five for which there was no place stand in the log once each, without effect.
+    assert (started, found[Started], found[Acted], found[Rewarded]) == (3, 6, 3, 2)
+    assert (found[Closed], found[Reopened], found[Extended], found[Archived]) == (1, 1, 1, 1)
+    assert storage.entries() == []
     # Where answers are lost, the service did see calls again: otherwise this would show nothing.
-    assert (lost_answers >= 8) == (loss in ("answer", "half"))
+    assert (lost_answers >= 15) == (loss in ("answer", "half"))
 
 
 def test_a_campaign_goes_as_if_nothing_had_been_lost(address: str, storage: MemoryStorage) -> None:

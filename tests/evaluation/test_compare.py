@@ -9,9 +9,9 @@ import pytest
 
 import revar
 from revar import ComparisonResult, compare, evaluate_data, find_problem, policy_value
+from revar.collection.checkpoints import checkpoint_times, quantile
 from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
-from revar.evaluation.checkpoints import checkpoint_times, quantile
 from revar.evaluation.goals import ComparisonGoal
 from revar.model.budget import Budget
 from tests.environments.custom import Corridor

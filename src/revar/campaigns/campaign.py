@@ -1,21 +1,39 @@
 """Campaign: live collection that hands out decisions and takes back outcomes, durably."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from revar.campaigns.commands import (
+    ActionReply,
+    ActRequest,
+    Command,
     EpisodeReply,
+    RequestError,
+    RewardReport,
+    answer_requests,
+    ask_action,
     check_campaign_id,
     check_episode_id,
+    extend_budget,
+    make_commands,
     new_campaign_id,
     new_episode_id,
+    tell_reward,
 )
-from revar.campaigns.definition import LEASE, StrategyRecord, check_name, define
+from revar.campaigns.defining import define
+from revar.campaigns.definition import CONFIDENCE, LEASE, StrategyRecord, check_name
 from revar.campaigns.episode import CampaignEpisode
-from revar.campaigns.events import Closed, Started
+from revar.campaigns.events import (
+    Archived,
+    Closed,
+    Released,
+    Renewed,
+    Reopened,
+    Started,
+)
 from revar.campaigns.export import dataset_of, export_episodes
 from revar.campaigns.log import CampaignLog
 from revar.campaigns.rules import (
@@ -28,11 +46,12 @@ from revar.campaigns.state import CampaignState
 from revar.campaigns.status import Status, ranking_of, status_of
 from revar.campaigns.storage import Storage, open_storage
 from revar.campaigns.storage.interface import NameTakenError
-from revar.collection import Collection
+from revar.errors import InputError
 from revar.estimators.estimator import Estimate
 from revar.estimators.ranking import Ranking
 from revar.model.limits import Limits
 from revar.model.trajectory import Dataset
+from revar.model.validation import check_count
 from revar.strategies.strategy import Strategy
 
 
@@ -58,6 +77,8 @@ class Campaign(CampaignLog):
         strategy: str | Strategy | StrategyRecord = "flow",
         seed: int | None = None,
         lease: float = LEASE,
+        half_width: float | None = None,
+        confidence: float = CONFIDENCE,
         campaign_id: str | None = None,
     ) -> "Campaign":
         """A new campaign.
@@ -71,8 +92,9 @@ class Campaign(CampaignLog):
         probabilities, and `actions` says how many there are. `policies` are several to compare:
         {name: table}, or names alone; the `question` is "best" (the default), "values", or
         "difference" of two. An episode that is silent for `lease` seconds gives its place in the
-        budget to another one. The same name and `campaign_id` again give the same campaign, as it
-        was first created.
+        budget to another one. With `half_width` no more episodes are started once the interval of
+        that `confidence` is as narrow; it allows for every look at it, as in `revar.evaluate`. The
+        same name and `campaign_id` again give the same campaign, as it was first created.
         """
         definition = define(
             policy=policy,
@@ -88,6 +110,8 @@ class Campaign(CampaignLog):
             strategy=strategy,
             seed=seed,
             lease=lease,
+            half_width=half_width,
+            confidence=confidence,
         )
         store = open_storage(storage)
         body = msgspec.json.encode(definition)
@@ -116,6 +140,16 @@ class Campaign(CampaignLog):
         body = msgspec.json.encode(source.definition)
         return cls(store, store.create(source.id, check_name(name), body))
 
+    @classmethod
+    def delete(cls, storage: Storage | str, name: str) -> None:
+        """Remove an archived campaign with its log, for good."""
+        store = open_storage(storage, create=False)
+        if not cls.open(store, name).read(lambda state, _: state.archived):
+            raise CampaignError(
+                "not-archived", f"campaign {name!r} is not archived: archive it first"
+            )
+        store.delete(name)
+
     # -- collecting ------------------------------------------------------------------------
 
     def start_episode(self, episode_id: str | None = None) -> CampaignEpisode:
@@ -141,9 +175,72 @@ class Campaign(CampaignLog):
             except BudgetReservedError as error:
                 time.sleep(min(poll, error.retry_after + 0.001))
 
+    def start_episodes(self, count: int) -> list[CampaignEpisode]:
+        """Reserve up to `count` places in one commit: as many as are free, at least one.
+
+        Raises what `start_episode` raises where there is none.
+        """
+        free = self.read(lambda state, _: state.free)
+        ids = [new_episode_id() for _ in range(min(check_count(count, "count"), max(free, 1)))]
+        replies = self.execute([Started(each) for each in ids])
+        started = [reply for reply in replies if isinstance(reply, EpisodeReply)]
+        if not started:
+            raise next(reply for reply in replies if isinstance(reply, CampaignError))
+        return [CampaignEpisode(self, reply) for reply in started]
+
+    def act_many(self, requests: Iterable[ActRequest]) -> list[ActionReply | RequestError]:
+        """The actions of steps of several episodes, in one commit.
+
+        An answer for each request, in order; one that is refused is answered by its error, and
+        does not touch the others.
+        """
+        return self._carry_out(lambda each: ask_action(self.definition, *each), requests)
+
+    def reward_many(self, reports: Iterable[RewardReport]) -> list[EpisodeReply | RequestError]:
+        """What the actions of several episodes led to, in one commit; answers as of `act_many`."""
+        return self._carry_out(lambda each: tell_reward(self.definition, *each), reports)
+
+    def heartbeat(self, episode_id: str) -> EpisodeReply:
+        """A sign of life of an episode whose step takes long: its lease begins anew."""
+        return self.execute_one(Renewed(episode_id))
+
+    def release(self, episode_id: str) -> EpisodeReply:
+        """Give an episode's place in the budget to others at once; its complete steps count."""
+        return self.execute_one(Released(episode_id, "abandoned"))
+
+    def _carry_out(self, command: Callable[[Any], Command], asked: Iterable[Any]) -> list[Any]:
+        """The answers to requests in one commit, errors among them."""
+        made = make_commands(command, asked)
+        replies = self.execute([each for each in made if not isinstance(each, InputError)])
+        return answer_requests(made, replies)
+
+    # -- its end, and after ----------------------------------------------------------------
+
     def close(self) -> None:
         """Start no more episodes; open ones may still act and report."""
         self.execute_one(Closed())
+
+    def extend(
+        self,
+        *,
+        episodes: int | None = None,
+        steps: int | None = None,
+        budget: float | None = None,
+        extension_id: str | None = None,
+    ) -> None:
+        """Add so much to the budget, in its unit; one that was spent goes on.
+
+        The same `extension_id` again adds nothing.
+        """
+        self.execute_one(extend_budget(self.definition, episodes, steps, budget, extension_id))
+
+    def reopen(self) -> None:
+        """Start episodes again, after it was closed, archived, or found precise enough."""
+        self.execute_one(Reopened())
+
+    def archive(self) -> None:
+        """Close it, and have lists leave it out; it can still be read, and reopened."""
+        self.execute_one(Archived())
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -157,7 +254,7 @@ class Campaign(CampaignLog):
         """The values of several target policies, the leader, and its differences to the others."""
         if self.definition.policies is None:
             raise CampaignError("one-policy", "there is one target policy: estimate its value")
-        return self.read(lambda state, _: ranking_of(_with_steps(state), confidence))
+        return self.read(lambda state, _: ranking_of(_with_steps(state).collection, confidence))
 
     def status(self) -> Status:
         """Budget, leases, steps per second and estimate."""
@@ -178,8 +275,8 @@ class Campaign(CampaignLog):
         return dataset_of(self.definition, episodes, partial=partial)
 
 
-def _with_steps(state: CampaignState) -> Collection:
-    """The collection, once it can say something of values."""
+def _with_steps(state: CampaignState) -> CampaignState:
+    """The state, once it can say something of values."""
     if state.steps == 0:
         raise CampaignError("no-estimate", "no step is complete yet")
-    return state.collection
+    return state

@@ -1,41 +1,37 @@
 """What a caller can ask of a campaign, the event that carries it out, and the reply.
 
-Most of what is asked for is an event already: started, rewarded, finished, released, closed.
+Most of what is asked for is an event already: started, rewarded, finished, closed and others.
 An `Act` becomes one when the strategy has chosen an action.
 """
 
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from revar.campaigns.defining import check_budget
 from revar.campaigns.definition import Definition, check_size
 from revar.campaigns.events import (
+    AboutCampaign,
     Acted,
-    Closed,
     Event,
+    Extended,
     Finished,
     Released,
+    Renewed,
     Rewarded,
     Sent,
     Started,
     encode_state,
 )
 from revar.campaigns.policies import check_sent, told
-from revar.campaigns.rules import (
-    TAKEN,
-    BudgetReservedError,
-    BudgetSpentError,
-    CampaignError,
-    Effect,
-    Verdict,
-    judge,
-    refusal,
-)
-from revar.campaigns.state import CampaignState, EpisodeRecord
+from revar.campaigns.records import EpisodeRecord
+from revar.campaigns.rules import BudgetReservedError, BudgetSpentError, CampaignError, judge
+from revar.campaigns.state import CampaignState
+from revar.campaigns.verdicts import TAKEN, Effect, Verdict, refusal
 from revar.errors import InputError
 from revar.model.trajectory import none_for_nan
 from revar.model.validation import check_reward
@@ -54,7 +50,27 @@ class Act:
     probabilities: Sent | None = None
 
 
-Command: TypeAlias = Started | Act | Rewarded | Finished | Released | Closed
+Command: TypeAlias = Started | Act | Rewarded | Finished | Released | Renewed | AboutCampaign
+
+
+class ActRequest(NamedTuple):
+    """One of several acts; see `CampaignEpisode.act`."""
+
+    episode: str
+    step: int
+    state: Any
+    probabilities: Any = None
+
+
+class RewardReport(NamedTuple):
+    """One of several rewards; see `CampaignEpisode.reward`."""
+
+    episode: str
+    step: int
+    reward: float
+    next_state: Any
+    cost: float | None = None
+    amounts: Mapping[str, float] | None = None
 
 
 class EpisodeReply(msgspec.Struct, frozen=True):
@@ -82,8 +98,10 @@ class ActionReply(msgspec.Struct, frozen=True):
     repeated: bool
 
 
+RequestError: TypeAlias = CampaignError | InputError  # the answer to one of several requests
 Reply: TypeAlias = EpisodeReply | ActionReply | CampaignError | None
 Clock: TypeAlias = Callable[[], float]
+Made = TypeVar("Made")
 
 
 def new_campaign_id() -> str:
@@ -152,6 +170,39 @@ def tell_reward(
     )
 
 
+def extend_budget(
+    definition: Definition, episodes: Any, steps: Any, budget: Any, extension_id: str | None
+) -> Extended:
+    """The command to add so much to the budget, checked."""
+    unit = definition.allowance.unit
+    more = check_budget(episodes, steps, budget)
+    if more.unit != unit:
+        raise InputError(
+            f"the budget is in {unit}; it cannot be extended by {more.text(more.amount)}"
+        )
+    chosen = new_episode_id() if extension_id is None else check_episode_id(extension_id)
+    return Extended(chosen, more.amount)
+
+
+def make_commands(
+    make: Callable[[Any], Made], requests: Iterable[Any]
+) -> list["Made | InputError"]:
+    """A command for each of several requests, or the error that there is in it."""
+    made: list[Made | InputError] = []
+    for request in requests:
+        try:
+            made.append(make(request))
+        except InputError as error:
+            made.append(error)
+    return made
+
+
+def answer_requests(made: Iterable[Any], replies: Iterable[Any]) -> list[Any]:
+    """An answer for each request, in order, from the replies to the commands among them."""
+    found = iter(replies)
+    return [each if isinstance(each, InputError) else next(found) for each in made]
+
+
 def propose(state: CampaignState, command: Command, now: Clock) -> tuple[list[Event], Verdict]:
     """The events that would carry the command out, and the verdict on it as things stand.
 
@@ -179,7 +230,7 @@ def answer(state: CampaignState, command: Command, verdict: Verdict, now: Clock)
     """What the caller is told, after the events have been replayed."""
     if verdict.effect is Effect.REFUSED:
         return _error(state, verdict, now)
-    if isinstance(command, Closed):
+    if isinstance(command, AboutCampaign):
         return None
     record = state.records[command.episode]
     repeated = verdict.effect is Effect.REPEATED

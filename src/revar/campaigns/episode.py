@@ -5,7 +5,7 @@ from typing import Any, Protocol, overload
 
 from revar.campaigns.commands import Act, ActionReply, EpisodeReply, ask_action, tell_reward
 from revar.campaigns.definition import Definition
-from revar.campaigns.events import Finished, Released, Rewarded
+from revar.campaigns.events import Finished, Released, Renewed, Rewarded
 
 
 class CommandedCampaign(Protocol):
@@ -19,7 +19,7 @@ class CommandedCampaign(Protocol):
     def execute_one(self, command: Act) -> ActionReply: ...
 
     @overload
-    def execute_one(self, command: Rewarded | Finished | Released) -> EpisodeReply: ...
+    def execute_one(self, command: Rewarded | Finished | Released | Renewed) -> EpisodeReply: ...
 
 
 class EpisodeProgress:
@@ -48,6 +48,9 @@ class EpisodeProgress:
 
     def _abandoned(self) -> Released:
         return Released(self.id, "abandoned")
+
+    def _renewed(self) -> Renewed:
+        return Renewed(self.id)
 
     def _take(self, reply: ActionReply) -> int:
         self.propensity = reply.propensity
@@ -102,3 +105,7 @@ class CampaignEpisode(EpisodeProgress):
     def abandon(self) -> None:
         """Give the place in the budget back at once; complete steps count."""
         self._follow(self._campaign.execute_one(self._abandoned()))
+
+    def heartbeat(self) -> None:
+        """A sign of life while a step takes long: the lease begins anew."""
+        self._follow(self._campaign.execute_one(self._renewed()))

@@ -91,11 +91,34 @@ class Merged(msgspec.Struct, frozen=True, omit_defaults=True, tag="joined"):
         return cls(campaign, amount=budget.amount)
 
 
+class Renewed(msgspec.Struct, frozen=True, omit_defaults=True, tag="renewed"):
+    """A sign of life: an episode keeps its place, though nothing else is to be told of it."""
+
+    episode: str
+
+
+class Extended(msgspec.Struct, frozen=True, omit_defaults=True, tag="extended"):
+    """The budget grows by so much of its unit; the same extension counts once."""
+
+    extension: str
+    amount: int | float
+
+
+class Reopened(msgspec.Struct, frozen=True, omit_defaults=True, tag="reopened"):
+    """Episodes may be started again, after it was closed, archived, or precise enough."""
+
+
+class Archived(msgspec.Struct, frozen=True, omit_defaults=True, tag="archived"):
+    """It is closed, and kept for reading: lists leave it out."""
+
+
 class Closed(msgspec.Struct, frozen=True, omit_defaults=True, tag="closed"):
     """No more episodes are to be started."""
 
 
-Event: TypeAlias = Started | Acted | Rewarded | Finished | Released | Merged | Closed
+AboutEpisode: TypeAlias = Started | Acted | Rewarded | Finished | Released | Renewed
+AboutCampaign: TypeAlias = Merged | Extended | Closed | Reopened | Archived
+Event: TypeAlias = AboutEpisode | AboutCampaign
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)

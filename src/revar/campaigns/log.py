@@ -9,20 +9,22 @@ import msgspec
 from revar.campaigns.commands import Act, ActionReply, Command, EpisodeReply, Reply, answer, propose
 from revar.campaigns.definition import Definition
 from revar.campaigns.events import (
-    Closed,
+    AboutCampaign,
     Event,
     Finished,
     Released,
+    Renewed,
     Rewarded,
     Started,
     decode_event,
     encode_event,
 )
-from revar.campaigns.rules import CampaignError, Verdict, replay
+from revar.campaigns.rules import CampaignError, replay
 from revar.campaigns.snapshots import restore, snapshot_due, snapshot_of
 from revar.campaigns.state import CampaignState
 from revar.campaigns.storage import Storage
 from revar.campaigns.storage.interface import Entry
+from revar.campaigns.verdicts import Verdict
 
 PAGE = 5_000  # events read at a time
 
@@ -74,10 +76,12 @@ class CampaignLog:
     def execute_one(self, command: Act) -> ActionReply: ...
 
     @overload
-    def execute_one(self, command: Started | Rewarded | Finished | Released) -> EpisodeReply: ...
+    def execute_one(
+        self, command: Started | Rewarded | Finished | Released | Renewed
+    ) -> EpisodeReply: ...
 
     @overload
-    def execute_one(self, command: Closed) -> None: ...
+    def execute_one(self, command: AboutCampaign) -> None: ...
 
     def execute_one(self, command: Command) -> Reply:
         """Carry out one command; an error is raised."""

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import msgspec
 
 from revar.campaigns.campaign import Campaign
-from revar.campaigns.events import Acted, Event, Finished, Merged, Rewarded, Started
-from revar.campaigns.rules import Effect, events_in_effect, judge
+from revar.campaigns.events import Acted, Event, Extended, Finished, Merged, Rewarded, Started
+from revar.campaigns.rules import events_in_effect, judge
 from revar.campaigns.state import CampaignState
+from revar.campaigns.verdicts import Effect
 from revar.errors import InputError
 
 PIECE = 1_000  # events appended at a time
@@ -58,7 +59,7 @@ def _translate(event: Event, target: Campaign, source: Campaign) -> list[Event]:
         return [Started(event.episode, merged=True)]
     if isinstance(event, Acted):
         return [msgspec.structs.replace(event, merged=True)]
-    if isinstance(event, Rewarded | Finished):
+    if isinstance(event, Rewarded | Finished | Extended):
         return [event]
     if isinstance(event, Merged) and event.campaign not in (target.id, source.id):
         return [event]

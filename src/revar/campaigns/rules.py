@@ -5,55 +5,31 @@ docs/campaigns.md states the same rules for people.
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from enum import Enum
+from math import inf
 from typing import Any
 
 import msgspec
 
+from revar.campaigns.action_rules import judge_action, without_lease
 from revar.campaigns.definition import Definition, StrategyRecord
 from revar.campaigns.events import (
     Acted,
+    Archived,
     Closed,
     Event,
+    Extended,
+    Finished,
     Merged,
     Released,
+    Renewed,
+    Reopened,
     Rewarded,
-    Sent,
     Started,
 )
-from revar.campaigns.limits import refuse_forbidden
-from revar.campaigns.policies import misnamed
-from revar.campaigns.state import CampaignState, EpisodeRecord
-from revar.campaigns.text import quoted
+from revar.campaigns.records import EpisodeRecord
+from revar.campaigns.state import CampaignState
+from revar.campaigns.verdicts import REPEATED, TAKEN, Effect, Verdict, refusal
 from revar.errors import InputError, RefusedError
-from revar.model.validation import SUM_TOLERANCE
-
-
-class Effect(Enum):
-    """What an event does."""
-
-    TAKEN = "taken"
-    REPEATED = "repeated"  # it had taken effect before
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """An effect; a refusal says why, by a code for programs and a sentence for people."""
-
-    effect: Effect
-    code: str = ""
-    reason: str = ""
-
-
-TAKEN = Verdict(Effect.TAKEN)
-REPEATED = Verdict(Effect.REPEATED)
-
-
-def refusal(code: str, reason: str) -> Verdict:
-    """The verdict that the event changes nothing."""
-    return Verdict(Effect.REFUSED, code, reason)
 
 
 class CampaignError(RefusedError):
@@ -111,18 +87,15 @@ def events_in_effect(
 
 def judge(state: CampaignState, event: Event, time: float) -> Verdict:
     """What `replay` would say; nothing changes."""
-    if isinstance(event, Started | Closed | Merged):
-        return _ABOUT_CAMPAIGN[type(event)](state, event)
-    record = state.records.get(event.episode)
+    kind = type(event)
+    about_campaign = _WITHOUT_RECORD.get(kind)
+    if about_campaign is not None:
+        return about_campaign(state, event)
+    episode_id = event.episode  # type: ignore[union-attr]  # what is left is about an episode
+    record = state.records.get(episode_id)
     if record is None:
-        return refusal("unknown-episode", f"there is no episode {event.episode!r}")
-    if isinstance(event, Acted):
-        return _judge_action(state, event, record)
-    if isinstance(event, Rewarded):
-        return _judge_reward(state, event, record)
-    if isinstance(event, Released):
-        return _judge_release(state, event, record, time)
-    return REPEATED if record.over else TAKEN
+        return refusal("unknown-episode", f"there is no episode {episode_id!r}")
+    return _WITH_RECORD[kind](state, event, record, time)
 
 
 def _judge_start(state: CampaignState, event: Started) -> Verdict:
@@ -132,6 +105,12 @@ def _judge_start(state: CampaignState, event: Started) -> Verdict:
         return TAKEN
     if state.closed:
         return refusal("budget-spent", "the campaign is closed: no more episodes are started")
+    if state.precision.reached:
+        return refusal(
+            "budget-spent",
+            f"the interval is as narrow as asked, at most {state.definition.half_width:g} to each "
+            f"side: no more episodes are started",
+        )
     budget, left = state.budget, state.left
     if budget.by_episode:
         spent = f"all {budget.amount} episodes are finished"
@@ -152,122 +131,40 @@ def _judge_merge(state: CampaignState, event: Merged) -> Verdict:
     return REPEATED if event.campaign in state.merged else TAKEN
 
 
-_ABOUT_CAMPAIGN: dict[type, Callable[[CampaignState, Any], Verdict]] = {
+def _judge_extension(state: CampaignState, event: Extended) -> Verdict:
+    if event.extension in state.extensions:
+        return REPEATED
+    whole = state.budget.unit != "cost"
+    if not 0 < event.amount < inf or (whole and not isinstance(event.amount, int)):
+        return refusal("invalid", f"the budget cannot grow by {event.amount!r}")
+    return TAKEN
+
+
+def _judge_reopening(state: CampaignState, event: Reopened) -> Verdict:  # noqa: ARG001 - as judges are called
+    return TAKEN if state.stopped else REPEATED
+
+
+def _judge_archiving(state: CampaignState, event: Archived) -> Verdict:  # noqa: ARG001 - as judges are called
+    return REPEATED if state.archived else TAKEN
+
+
+_WITHOUT_RECORD: dict[type, Callable[[CampaignState, Any], Verdict]] = {
     Started: _judge_start,
     Closed: _judge_close,
     Merged: _judge_merge,
+    Extended: _judge_extension,
+    Reopened: _judge_reopening,
+    Archived: _judge_archiving,
 }
 
 
-def _judge_action(state: CampaignState, event: Acted, record: EpisodeRecord) -> Verdict:
-    key = bytes(event.state)
-    taken = record.decision(event.step)
-    if taken is not None:
-        before = state.collection.states[taken[0]]
-        if before == key:
-            return REPEATED
-        return refusal(
-            "conflict",
-            f"step {event.step} of episode {record.id!r} was taken in state "
-            f"{quoted(before)}, not in {quoted(key)}",
-        )
-    return (
-        _out_of_order(event, record)
-        or _elsewhere(state, key, record)
-        or _without_lease(state, event, record)
-        or _against_policy(state, event, key)
-        or TAKEN
-    )
+def _judge_act(state: CampaignState, event: Acted, record: EpisodeRecord, _: float) -> Verdict:
+    return judge_action(state, event, record)
 
 
-def _out_of_order(event: Acted, record: EpisodeRecord) -> Verdict | None:
-    name = f"episode {record.id!r}"
-    if record.over:
-        return refusal("episode-over", f"{name} is over after {record.steps} steps")
-    if record.waits:
-        return refusal(
-            "out-of-order",
-            f"{name} waits for the reward of step {record.steps}, and is asked for step "
-            f"{event.step}",
-        )
-    if event.step != record.steps:
-        return refusal("out-of-order", f"{name} is at step {record.steps}, not at {event.step}")
-    return None
-
-
-def _elsewhere(state: CampaignState, key: bytes, record: EpisodeRecord) -> Verdict | None:
-    number = None if record.episode is None else record.episode.state
-    if number is None or state.collection.states[number] == key:
-        return None
-    return refusal(
-        "conflict",
-        f"episode {record.id!r} is in state {quoted(state.collection.states[number])}, and is "
-        f"asked to act in state {quoted(key)}",
-    )
-
-
-def _without_lease(state: CampaignState, event: Acted, record: EpisodeRecord) -> Verdict | None:
-    may_take_one = state.free > 0 and not state.closed
-    if event.merged or record.merged or record.id in state.leases or may_take_one:
-        return None
-    return refusal(
-        "lease-lost",
-        f"the lease of episode {record.id!r} ran out and its place in the budget is gone; what it "
-        f"has completed counts",
-    )
-
-
-def _against_policy(state: CampaignState, event: Acted, key: bytes) -> Verdict | None:
-    definition, sent = state.definition, event.probabilities
-    if not 0 <= event.action < definition.actions:
-        return refusal("invalid", f"action {event.action} of {definition.actions}")
-    if not definition.has_table:
-        return _against_earlier_rows(state, sent, key)
-    if sent is not None:
-        return refusal("invalid", "the target policy is a table: send no probabilities")
-    if key not in state.policy:
-        return refusal("unknown-state", f"the target policy has no state {quoted(key)}")
-    return None
-
-
-def _against_earlier_rows(state: CampaignState, sent: Sent | None, key: bytes) -> Verdict | None:
-    """Whether probabilities that came with an act are not those of the policies, or changed."""
-    names, actions = state.definition.names, state.definition.actions
-    if sent is None:
-        return refusal("invalid", "the target policy's probabilities in this state are missing")
-    now = sent if isinstance(sent, dict) else {"": sent}
-    if now.keys() != set(names):
-        return refusal("invalid", misnamed(names, list(sent) if sent is now else None))
-    wrong = next((len(row) for row in now.values() if len(row) != actions), None)
-    if wrong is not None:
-        return refusal("invalid", f"{wrong} probabilities, but {actions} actions")
-    known = state.policy.get(key)
-    if known is None:
-        return _against_limits(state, sent, key)
-    for name, before in zip(names, known, strict=True):
-        if max(map(_distance, now[name], before)) > SUM_TOLERANCE:
-            return refusal(
-                "conflict",
-                f"{f'target policy {name!r}' if name else 'the target policy'} had probabilities "
-                f"{list(before)} in state {quoted(key)} before, and {now[name]} now; a policy "
-                f"under evaluation must not change",
-            )
-    return None
-
-
-def _against_limits(state: CampaignState, sent: Sent, key: bytes) -> Verdict | None:
-    definition = state.definition
-    if definition.limits is None:
-        return None
-    try:
-        rows = definition.rows(sent)
-        refuse_forbidden(state.collection.limits, key, definition.names, rows, definition.actions)
-    except InputError as error:
-        return refusal("forbidden-action", str(error))
-    return None
-
-
-def _judge_reward(state: CampaignState, event: Rewarded, record: EpisodeRecord) -> Verdict:
+def _judge_reward(
+    state: CampaignState, event: Rewarded, record: EpisodeRecord, _: float
+) -> Verdict:
     if 0 <= event.step < record.steps:
         return REPEATED
     if not record.waits or event.step != record.steps:
@@ -292,5 +189,28 @@ def _judge_release(
     return TAKEN
 
 
-def _distance(one: float, other: float) -> float:
-    return abs(one - other)
+def _judge_finish(
+    state: CampaignState,  # noqa: ARG001 - as judges are called
+    event: Finished,  # noqa: ARG001
+    record: EpisodeRecord,
+    _: float,
+) -> Verdict:
+    return REPEATED if record.over else TAKEN
+
+
+def _judge_renewal(
+    state: CampaignState,
+    event: Renewed,  # noqa: ARG001 - as judges are called
+    record: EpisodeRecord,
+    _: float,
+) -> Verdict:
+    return REPEATED if record.over else without_lease(state, record) or TAKEN
+
+
+_WITH_RECORD: dict[type, Callable[[CampaignState, Any, EpisodeRecord, float], Verdict]] = {
+    Acted: _judge_act,
+    Rewarded: _judge_reward,
+    Finished: _judge_finish,
+    Released: _judge_release,
+    Renewed: _judge_renewal,
+}

@@ -7,13 +7,14 @@ and the log is replayed from its beginning.
 import msgspec
 
 from revar.campaigns.definition import Definition
-from revar.campaigns.state import CampaignState, EpisodeRecord, HistoryPoint
+from revar.campaigns.records import EpisodeRecord
+from revar.campaigns.state import CampaignState, HistoryPoint
 from revar.campaigns.storage.interface import Snapshot
 from revar.collection import saving
 
 # To be raised whenever the rules or the records below change. Snapshots below 3 may hold
 # plans that nobody but their writer had.
-FORMAT = 6
+FORMAT = 7
 LEAST_EVENTS = 10_000  # between two snapshots
 SHARE = 0.05  # and this share of the log, so that all snapshots together stay small
 
@@ -27,6 +28,7 @@ class SavedRecord(msgspec.Struct, frozen=True, array_like=True):
     merged: bool
     finished_early: bool
     final_steps: int
+    final_decisions: bytes
 
 
 class SavedState(msgspec.Struct, frozen=True):
@@ -35,7 +37,11 @@ class SavedState(msgspec.Struct, frozen=True):
     format: int
     late: int
     closed: bool
+    archived: bool
     merged: list[str]
+    extensions: list[str]
+    looks: list[float]  # see `Precision.past`
+    reached: bool
     records: list[SavedRecord]
     leases: list[str]  # ids, in the order the leases were taken
     collection: saving.SavedCollection
@@ -61,7 +67,11 @@ def snapshot_of(state: CampaignState) -> Snapshot:
         format=FORMAT,
         late=state.late,
         closed=state.closed,
+        archived=state.archived,
         merged=sorted(state.merged),
+        extensions=sorted(state.extensions),
+        looks=state.precision.past,
+        reached=state.precision.reached,
         records=[_save_record(record) for record in state.records.values()],
         leases=list(state.leases),
         collection=saving.save(state.collection, open_episodes),
@@ -86,9 +96,11 @@ def restore(definition: Definition, snapshot: Snapshot | None) -> CampaignState:
     if record.format != FORMAT:
         return state
     state.position = snapshot.position
-    state.late, state.closed = record.late, record.closed
-    state.merged = set(record.merged)
+    state.late, state.closed, state.archived = record.late, record.closed, record.archived
+    state.merged, state.extensions = set(record.merged), set(record.extensions)
     _restore_collection(state, record)
+    state.precision.budget = state.budget
+    state.precision.restore(record.looks, record.reached)
     history = state.history
     history.points, history.next_point = list(record.history), record.next_point
     history.first_event, history.last_event = record.first, record.last
@@ -108,6 +120,7 @@ def _restore_collection(state: CampaignState, record: SavedState) -> None:
             open_episodes.get(number),
             row.finished_early,
             row.final_steps,
+            row.final_decisions,
         )
         state.records[row.id] = episode
     state.leases = {episode_id: state.records[episode_id] for episode_id in record.leases}
@@ -128,4 +141,5 @@ def _save_record(record: EpisodeRecord) -> SavedRecord:
         record.merged,
         record.finished_early,
         record.final_steps,
+        record.final_decisions,
     )

@@ -4,67 +4,37 @@
 """
 
 from collections import deque
-from dataclasses import dataclass
 from math import isfinite
 
 import msgspec
 
 from revar.campaigns.definition import Definition, new_collection
-from revar.campaigns.events import Acted, Event, Finished, Merged, Released, Rewarded, Started
+from revar.campaigns.events import (
+    AboutCampaign,
+    Acted,
+    Archived,
+    Event,
+    Extended,
+    Finished,
+    Merged,
+    Released,
+    Renewed,
+    Reopened,
+    Rewarded,
+    Started,
+)
 from revar.campaigns.policies import rows_by_state, told
-from revar.collection import Collection, Episode
+from revar.campaigns.precision import Precision
+from revar.campaigns.records import EpisodeRecord
+from revar.collection import Collection
 from revar.errors import InputError
+from revar.estimators.estimator import Estimate
 from revar.model.arrays import FloatArray
 from revar.model.budget import Budget
 from revar.model.trajectory import nan_for_none
 
 PER_DECADE = 24  # points of the history for a tenfold number of episodes
 WINDOW = 60  # seconds over which steps per second are counted
-
-
-@dataclass(slots=True)
-class EpisodeRecord:
-    """An episode of the campaign: its lease, and the collection's episode with its steps."""
-
-    id: str
-    number: int
-    started: float
-    seen: float  # when it was last heard of: its lease counts from here
-    merged: bool  # it came with its own place in the budget
-    episode: Episode | None  # None once nothing more can come of it
-    finished_early: bool = False  # its caller takes no more actions
-    final_steps: int = 0  # of an episode that is None
-
-    @property
-    def steps(self) -> int:
-        """How many steps are complete."""
-        return self.final_steps if self.episode is None else self.episode.steps
-
-    @property
-    def over(self) -> bool:
-        """No more actions: it ended, was cut by the horizon, or was finished."""
-        return self.finished_early or self.episode is None or self.episode.over
-
-    @property
-    def finished(self) -> bool:
-        """Over with at least one step: it has used its place."""
-        return self.over and self.steps > 0
-
-    @property
-    def waits(self) -> bool:
-        """Whether the outcome of its last action is not known yet."""
-        return self.episode is not None and self.episode.action is not None
-
-    def decision(self, step: int) -> tuple[int, int, float] | None:
-        """State, action and propensity of a step, as long as they are known."""
-        episode = self.episode
-        if episode is None:
-            return None
-        if step == episode.steps and episode.action is not None and episode.state is not None:
-            return episode.state, episode.action, episode.propensity
-        if 0 <= step < episode.steps:
-            return episode.states[step], episode.actions[step], episode.propensities[step]
-        return None
 
 
 class CampaignState:
@@ -75,16 +45,19 @@ class CampaignState:
         self.position = 0
         self.late = 0  # finished after their place had gone
         self.closed = False
+        self.archived = False  # then it is closed, too
         self.merged: set[str] = set()  # ids of campaigns that were merged into this one
+        self.extensions: set[str] = set()  # ids of what was added to the budget
         self.records: dict[str, EpisodeRecord] = {}  # by id, in the order of their numbers
         self.leases: dict[str, EpisodeRecord] = {}  # open episodes that hold a place
         self.policy = rows_by_state(definition.tables)  # and what acts have brought
         self.collection = new_collection(definition)  # states are known by their canonical bytes
         self.history = History()
+        self.precision = Precision(definition.half_width, definition.confidence, self.budget)
 
     @property
     def budget(self) -> Budget:
-        """What may be spent, with the budgets of campaigns that were merged."""
+        """What may be spent, with extensions and the budgets of campaigns that were merged."""
         budget = self.collection.budget
         assert budget is not None  # campaigns have one
         return budget
@@ -118,9 +91,18 @@ class CampaignState:
         )
 
     @property
+    def stopped(self) -> bool:
+        """Whether no episode is to begin, whatever is left: it is closed, or precise enough."""
+        return self.closed or self.precision.reached
+
+    @property
     def spent(self) -> bool:
         """Whether nothing is left to be started, now or later."""
-        return self.closed or self.left <= 0.0
+        return self.stopped or self.left <= 0.0
+
+    def estimate(self, confidence: float = 0.95) -> Estimate:
+        """The value of one target policy; where a half-width is wanted, with all looks allowed."""
+        return self.precision.widen(self.collection.estimate(confidence))
 
     def overdue(self, now: float) -> list[EpisodeRecord]:
         """Episodes whose lease has run out and was not taken back yet."""
@@ -142,11 +124,26 @@ class CampaignState:
             self._finish(record, time)
         elif isinstance(event, Released):
             self.leases.pop(event.episode, None)
-        elif isinstance(event, Merged):
+        elif isinstance(event, Renewed):
+            self._lease_again(self._hear_of(event.episode, time))
+        else:
+            self._apply_to_campaign(event)
+
+    def _apply_to_campaign(self, event: AboutCampaign) -> None:
+        if isinstance(event, Merged):
             self.merged.add(event.campaign)
-            self.collection.budget = self.budget.raised_by(event.episodes or event.amount)
+            self._raise_budget(event.episodes or event.amount)
+        elif isinstance(event, Extended):
+            self.extensions.add(event.extension)
+            self._raise_budget(event.amount)
+        elif isinstance(event, Reopened):
+            self.closed = self.archived = self.precision.reached = False
         else:
             self.closed = True
+            self.archived = self.archived or isinstance(event, Archived)
+
+    def _raise_budget(self, amount: float) -> None:
+        self.collection.budget = self.precision.budget = self.budget.raised_by(amount)
 
     def _start(self, event: Started, time: float) -> None:
         number = len(self.records)
@@ -161,7 +158,7 @@ class CampaignState:
         state = bytes(event.state)
         if event.probabilities is not None and state not in self.policy:
             self.policy[state] = self.definition.rows(event.probabilities)
-        _open_episode(record).repeat(
+        record.open_episode.repeat(
             state,
             told(self.policy[state]),
             event.action,
@@ -173,22 +170,24 @@ class CampaignState:
         if not record.finished:
             self._lease_again(record)
         amounts = self.definition.amounts(event.cost, event.amounts)
-        _open_episode(record).observe(event.reward, event.following, amounts)
+        record.open_episode.observe(event.reward, event.following, amounts)
         self.history.saw_step(time)
         if record.over:
             self._finish(record, time)
 
     def _finish(self, record: EpisodeRecord, time: float) -> None:
         """Count an episode that is over, once; forget its steps when none can be added."""
-        episode = _open_episode(record)
+        episode = record.open_episode
         if episode.steps > 0 and not episode.finished:
             self._lease_again(record)
             self.late += not (record.merged or record.id in self.leases)
             episode.finish()
             self.history.saw_finish(time, self.finished, self.steps, self.collection)
+            if self.collection.spent >= self.precision.due:
+                self.precision.look(self.collection)
         self.leases.pop(record.id, None)
         if not record.waits:
-            record.final_steps, record.episode = episode.steps, None
+            record.settle()
 
     def _hear_of(self, episode_id: str, time: float) -> EpisodeRecord:
         record = self.records[episode_id]
@@ -198,14 +197,8 @@ class CampaignState:
     def _lease_again(self, record: EpisodeRecord) -> None:
         """Give a free place to an episode that lost its own and is heard of again."""
         holds = record.merged or record.id in self.leases
-        if not holds and self.free > 0 and not self.closed:
+        if not holds and self.free > 0 and not self.stopped:
             self.leases[record.id] = record
-
-
-def _open_episode(record: EpisodeRecord) -> Episode:
-    if record.episode is None:
-        raise AssertionError(f"nothing more can come of episode {record.id}")
-    return record.episode
 
 
 class HistoryPoint(msgspec.Struct, frozen=True, omit_defaults=True):

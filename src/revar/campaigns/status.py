@@ -7,6 +7,7 @@ import msgspec
 
 from revar.campaigns.definition import Definition
 from revar.campaigns.limits import LimitReport, report_limits
+from revar.campaigns.precision import PrecisionReport
 from revar.campaigns.state import CampaignState
 from revar.campaigns.text import amount, duration, quantity
 from revar.collection import Collection
@@ -55,6 +56,8 @@ class Status:
     estimate: Estimate | None  # of one target policy
     ranking: Ranking | None = None  # of several
     realised: tuple[LimitReport, ...] = ()  # limits on sums, against what was collected
+    precision: PrecisionReport | None = None  # where a half-width is wanted
+    archived: bool = False
 
     @property
     def silence(self) -> str:
@@ -66,7 +69,9 @@ class Status:
     @property
     def condition(self) -> str:
         """A word for where the campaign stands."""
-        if self.left <= 0.0:
+        if self.archived:
+            return "archived"
+        if self.left <= 0.0 or (self.precision is not None and self.precision.reached):
             return "complete"
         if self.closed:
             return "closed"
@@ -78,7 +83,7 @@ class Status:
         lines = [
             f"{self.name}: {self._spending}, {self.open} open"
             + (f", {self.late} late" if self.late else "")
-            + (", closed" if self.closed else ""),
+            + (", archived" if self.archived else ", closed" if self.closed else ""),
             f"{quantity(self.steps, 'step')} in {quantity(self.states, 'state')}, "
             f"{self.steps_per_second:.3g} steps a second"
             + (f", {self.silence}" if self.silence else ""),
@@ -128,7 +133,7 @@ def status_of(name: str, campaign_id: str, state: CampaignState, now: float) -> 
     estimate = ranking = None
     with suppress(InputError):  # while the data says nothing yet
         if state.steps and state.definition.policies is None:
-            estimate = state.collection.estimate()
+            estimate = state.estimate()
         elif state.steps:
             ranking = ranking_of(state.collection)
     collection, value = state.collection, None
@@ -171,4 +176,6 @@ def status_of(name: str, campaign_id: str, state: CampaignState, now: float) -> 
         estimate=estimate,
         ranking=ranking,
         realised=report_limits(collection.limits, collection.totals, value),
+        precision=state.precision.report(estimate),
+        archived=state.archived,
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from revar.campaigns.definition import Definition, StrategyRecord
 from revar.campaigns.limits import LimitReport, LimitsRecord
+from revar.campaigns.precision import PrecisionReport
 from revar.campaigns.state import lower_triangle
 from revar.campaigns.status import Lease, Status
 from revar.estimators.estimator import Estimate, JointEstimate
@@ -45,6 +46,7 @@ class EstimateMessage(msgspec.Struct, frozen=True):
     confidence: float
     episodes: int
     unvisited_probability: float
+    quantile: float | None  # of the interval; null stands for the normal one
 
     @classmethod
     def of(cls, estimate: Estimate) -> "EstimateMessage":
@@ -58,13 +60,18 @@ class EstimateMessage(msgspec.Struct, frozen=True):
             estimate.confidence,
             estimate.episodes,
             estimate.unvisited_probability,
+            estimate.quantile,
         )
 
     def estimate(self) -> Estimate:
         """The estimate that this was made of."""
-        error = _inf_for_none(self.standard_error)
         return Estimate(
-            self.value, error, self.episodes, self.unvisited_probability, self.confidence
+            self.value,
+            _inf_for_none(self.standard_error),
+            self.episodes,
+            self.unvisited_probability,
+            self.confidence,
+            self.quantile,
         )
 
 
@@ -198,6 +205,8 @@ class StatusMessage(msgspec.Struct, frozen=True):
     ranking: RankingMessage | None
     limits: LimitsRecord | None
     realised: tuple[LimitReport, ...]  # limits on sums, against the means of finished episodes
+    precision: PrecisionReport | None  # where a half-width is wanted
+    archived: bool
 
     @classmethod
     def of(cls, status: Status) -> "StatusMessage":

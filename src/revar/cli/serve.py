@@ -21,7 +21,8 @@ from revar.cli.campaign import storage_option
 @click.option(
     "--token-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File with bearer tokens, one a line, of 16 characters or more; or set REVAR_TOKEN.",
+    help="File with bearer tokens, one a line, of 16 characters or more, or set REVAR_TOKEN; a "
+    "token followed by read-only may not change anything. Read again when it changes.",
 )
 @click.option(
     "--max-request-bytes",
@@ -30,8 +31,23 @@ from revar.cli.campaign import storage_option
     type=click.IntRange(min=1024),
     help="Longer requests are refused.",
 )
+@click.option(
+    "--max-connections",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Then callers that are slow to speak make room for others. Fewer where the system "
+    "allows fewer open files.",
+)
+@click.option("--log-json", is_flag=True, help="Log as JSON, with a line for every request.")
 def serve(
-    storage: str, host: str, port: int, token_file: Path | None, max_request_bytes: int
+    storage: str,
+    host: str,
+    port: int,
+    token_file: Path | None,
+    max_request_bytes: int,
+    max_connections: int,
+    log_json: bool,
 ) -> None:
     """Serve campaigns: a JSON API and a dashboard.
 
@@ -46,27 +62,19 @@ def serve(
     from revar.campaigns.storage import open_storage
     from revar.errors import require_extra
 
-    for module in ("uvicorn", "starlette", "jinja2"):
+    for module in ("uvicorn", "starlette", "jinja2", "prometheus_client"):
         require_extra(module, "serve")
     from revar.campaigns.service.app import serve as serve_campaigns
 
+    given = os.environ.get("REVAR_TOKEN")
     serve_campaigns(
         open_storage(storage),
         host=host,
         port=port,
-        tokens=_tokens(token_file),
+        tokens=[given] if given else [],
+        token_file=token_file,
         largest_request=max_request_bytes,
+        most_connections=max_connections,
+        log_json=log_json,
         started=lambda address: click.echo(f"revar serves campaigns at {address}"),
     )
-
-
-def _tokens(token_file: Path | None) -> list[str]:
-    lines = [] if token_file is None else token_file.read_text().splitlines()
-    tokens = [line.strip() for line in lines if line.strip()]
-    if token_file is not None and not tokens:
-        from revar.errors import InputError
-
-        raise InputError(f"{token_file} holds no token")
-    if os.environ.get("REVAR_TOKEN"):
-        tokens.append(os.environ["REVAR_TOKEN"])
-    return tokens

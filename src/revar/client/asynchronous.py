@@ -1,17 +1,25 @@
 """Campaigns of a service in async calls: the same methods, to be awaited."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
-from revar.campaigns.commands import Act, ActionReply, Command, EpisodeReply
+from revar.campaigns.commands import (
+    Act,
+    ActionReply,
+    ActRequest,
+    EpisodeReply,
+    RequestError,
+    RewardReport,
+    check_episode_id,
+)
 from revar.campaigns.episode import EpisodeProgress
-from revar.campaigns.events import Closed, Finished, Released, Rewarded, Started
+from revar.campaigns.events import Archived, Closed, Released, Renewed, Reopened
 from revar.campaigns.service.messages import CampaignMessage
 from revar.campaigns.status import Status
 from revar.client import operations
-from revar.client.calls import Call
+from revar.client.calls import AboutCampaign, AboutEpisode, Call, RemoteCommand
 from revar.client.exchange import Exchange, Outcome
 from revar.client.operations import CampaignOperations, CampaignQuestion
 from revar.client.service import RETRIES, TIMEOUT, Service, ServiceError
@@ -53,6 +61,10 @@ class AsyncConnection:
     async def open(self, name: str) -> "AsyncCampaign":
         """The campaign of that name, as it stands."""
         return AsyncCampaign(self, await self.run(operations.open_campaign(self.service, name)))
+
+    async def delete(self, name: str) -> None:
+        """Remove an archived campaign with its log, for good."""
+        await self.run(operations.delete_campaign(self.service, name))
 
     async def names(self) -> list[str]:
         """The names of all campaigns, in the order of creation."""
@@ -136,9 +148,53 @@ class AsyncCampaign:
         while (reply := await self._run(self._operations.start_next(poll))) is not None:
             yield AsyncEpisode(self, reply)
 
+    async def start_episodes(self, count: int) -> "list[AsyncEpisode]":
+        """See `Campaign.start_episodes`."""
+        replies = await self._run(self._operations.start_many(count))
+        return [AsyncEpisode(self, reply) for reply in replies]
+
+    async def act_many(self, requests: Iterable[ActRequest]) -> list[ActionReply | RequestError]:
+        """See `Campaign.act_many`."""
+        return await self._run(self._operations.act_many(requests))
+
+    async def reward_many(
+        self, reports: Iterable[RewardReport]
+    ) -> list[EpisodeReply | RequestError]:
+        """See `Campaign.reward_many`."""
+        return await self._run(self._operations.reward_many(reports))
+
+    async def heartbeat(self, episode_id: str) -> EpisodeReply:
+        """See `Campaign.heartbeat`."""
+        return await self.execute_one(Renewed(check_episode_id(episode_id)))
+
+    async def release(self, episode_id: str) -> EpisodeReply:
+        """See `Campaign.release`."""
+        return await self.execute_one(Released(check_episode_id(episode_id), "abandoned"))
+
+    # -- its end, and after ----------------------------------------------------------------
+
     async def close(self) -> None:
         """See `Campaign.close`; the connection stays open."""
         await self.execute_one(Closed())
+
+    async def extend(
+        self,
+        *,
+        episodes: int | None = None,
+        steps: int | None = None,
+        budget: float | None = None,
+        extension_id: str | None = None,
+    ) -> None:
+        """See `Campaign.extend`."""
+        await self._run(self._operations.extend(episodes, steps, budget, extension_id))
+
+    async def reopen(self) -> None:
+        """See `Campaign.reopen`."""
+        await self.execute_one(Reopened())
+
+    async def archive(self) -> None:
+        """See `Campaign.archive`."""
+        await self.execute_one(Archived())
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -168,14 +224,12 @@ class AsyncCampaign:
     async def execute_one(self, command: Act) -> ActionReply: ...
 
     @overload
-    async def execute_one(
-        self, command: Started | Rewarded | Finished | Released
-    ) -> EpisodeReply: ...
+    async def execute_one(self, command: AboutEpisode) -> EpisodeReply: ...
 
     @overload
-    async def execute_one(self, command: Closed) -> None: ...
+    async def execute_one(self, command: AboutCampaign) -> None: ...
 
-    async def execute_one(self, command: Command) -> Any:
+    async def execute_one(self, command: RemoteCommand) -> Any:
         """Have the service carry out one command; an error is raised."""
         exchange: Exchange[Any] = self._operations.execute(command)
         return await self._run(exchange)
@@ -214,3 +268,7 @@ class AsyncEpisode(EpisodeProgress):
     async def abandon(self) -> None:
         """See `CampaignEpisode.abandon`."""
         self._follow(await self._campaign.execute_one(self._abandoned()))
+
+    async def heartbeat(self) -> None:
+        """See `CampaignEpisode.heartbeat`."""
+        self._follow(await self._campaign.execute_one(self._renewed()))

@@ -4,35 +4,53 @@ Whatever makes a request safe to repeat is part of it before it is first sent: i
 episodes, and the numbers of steps.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 from urllib.parse import urlencode
 
 import msgspec
 
-from revar.campaigns.commands import (
-    Act,
-    ActionReply,
-    Command,
-    EpisodeReply,
-    check_episode_id,
-)
+from revar.campaigns.commands import Act, ActionReply, EpisodeReply, check_episode_id
 from revar.campaigns.definition import Definition, check_name
-from revar.campaigns.events import Closed, Finished, Released, Rewarded, Started
+from revar.campaigns.events import (
+    Archived,
+    Closed,
+    Extended,
+    Finished,
+    Released,
+    Renewed,
+    Reopened,
+    Rewarded,
+    Started,
+)
 from revar.campaigns.export import ExportedEpisode, read_json_lines
 from revar.campaigns.service.messages import (
+    ActionOutcomes,
+    ActMany,
     ActMessage,
+    ActOfEpisode,
     CampaignMessage,
     CampaignsMessage,
     CreateCampaign,
     EmptyMessage,
+    EpisodeOutcomes,
+    ExtendCampaign,
+    RewardMany,
     RewardMessage,
+    RewardOfEpisode,
     StartEpisode,
+    StartMany,
 )
 from revar.campaigns.status_messages import EstimateMessage, RankingMessage, StatusMessage
+from revar.client.errors import campaign_error
 
 Answer = TypeVar("Answer")
+
+# The commands that are requests of their own.
+AboutEpisode: TypeAlias = Started | Rewarded | Finished | Released | Renewed
+AboutCampaign: TypeAlias = Closed | Reopened | Archived
+RemoteCommand: TypeAlias = Act | AboutEpisode | AboutCampaign
 
 
 @dataclass(frozen=True)
@@ -45,6 +63,7 @@ class Call(Generic[Answer]):
     body: bytes | None = None
     campaign: str = ""  # that it is about
     checked: bool = False  # for errors in its input, before it was sent
+    removes: bool = False  # what it is about, so that a second try does not find it
 
 
 def list_names() -> Call[CampaignsMessage]:
@@ -92,24 +111,57 @@ def download(name: str) -> Call[list[ExportedEpisode]]:
     return _get(name, "/data", read_json_lines, format="jsonl")
 
 
+def delete(name: str) -> Call[None]:
+    """Remove an archived campaign."""
+    path = f"/api/campaigns/{check_name(name)}"
+    return Call("DELETE", path, _nothing, campaign=name, removes=True)
+
+
+def extend(name: str, definition: Definition, command: Extended) -> Call[None]:
+    """Add to the budget, in its unit."""
+    field = {"cost": "budget"}.get(definition.allowance.unit, definition.allowance.unit)
+    added: dict[str, Any] = {field: command.amount}
+    message = ExtendCampaign(extension=command.extension, **added)
+    return _post(name, "/extend", message, _nothing)
+
+
+def start_many(name: str, episodes: Sequence[str]) -> Call[list[EpisodeReply | Exception]]:
+    """Places in the budget for episodes of these ids."""
+    return _post(name, "/starts", StartMany(list(episodes)), _outcomes(name, EpisodeOutcomes))
+
+
+def act_many(name: str, commands: Sequence[Act]) -> Call[list[ActionReply | Exception]]:
+    """The actions of steps of several episodes."""
+    acts = [
+        ActOfEpisode(each.step, msgspec.Raw(each.state), each.probabilities, episode=each.episode)
+        for each in commands
+    ]
+    return _post(name, "/acts", ActMany(acts), _outcomes(name, ActionOutcomes))
+
+
+def reward_many(name: str, commands: Sequence[Rewarded]) -> Call[list[EpisodeReply | Exception]]:
+    """What the actions of several episodes led to."""
+    rewards = [RewardOfEpisode(*_told(each), episode=each.episode) for each in commands]
+    return _post(name, "/rewards", RewardMany(rewards), _outcomes(name, EpisodeOutcomes))
+
+
 @overload
 def command_call(name: str, command: Act) -> Call[ActionReply]: ...
 
 
 @overload
-def command_call(
-    name: str, command: Started | Rewarded | Finished | Released
-) -> Call[EpisodeReply]: ...
+def command_call(name: str, command: AboutEpisode) -> Call[EpisodeReply]: ...
 
 
 @overload
-def command_call(name: str, command: Closed) -> Call[None]: ...
+def command_call(name: str, command: AboutCampaign) -> Call[None]: ...
 
 
-def command_call(name: str, command: Command) -> Call[Any]:
+def command_call(name: str, command: RemoteCommand) -> Call[Any]:
     """The request that has a service carry out a command, which was checked when it was made."""
-    if isinstance(command, Closed):
-        return _post(name, "/close", EmptyMessage(), _nothing)
+    if isinstance(command, Closed | Reopened | Archived):
+        verb = {Closed: "close", Reopened: "reopen", Archived: "archive"}[type(command)]
+        return _post(name, f"/{verb}", EmptyMessage(), _nothing)
     if isinstance(command, Started):
         return _post(name, "/episodes", StartEpisode(command.episode), _reader(EpisodeReply))
     episode = f"/episodes/{command.episode}"
@@ -118,10 +170,13 @@ def command_call(name: str, command: Command) -> Call[Any]:
         return _post(name, f"{episode}/act", asked, _reader(ActionReply))
     read = _reader(EpisodeReply)
     if isinstance(command, Rewarded):
-        told = command.step, command.reward, command.next_state, command.cost, command.amounts
-        return _post(name, f"{episode}/reward", RewardMessage(*told), read)
-    verb = "finish" if isinstance(command, Finished) else "abandon"
+        return _post(name, f"{episode}/reward", RewardMessage(*_told(command)), read)
+    verb = {Finished: "finish", Released: "abandon", Renewed: "heartbeat"}[type(command)]
     return _post(name, f"{episode}/{verb}", EmptyMessage(), read)
+
+
+def _told(command: Rewarded) -> tuple[Any, ...]:
+    return command.step, command.reward, command.next_state, command.cost, command.amounts
 
 
 def _get(name: str, path: str, read: Callable[[bytes], Answer], **query: Any) -> Call[Answer]:
@@ -136,6 +191,19 @@ def _post(name: str, path: str, message: Any, read: Callable[[bytes], Answer]) -
 
 def _reader(kind: type[Answer]) -> Callable[[bytes], Answer]:
     return msgspec.json.Decoder(kind).decode
+
+
+def _outcomes(name: str, kind: Any) -> Callable[[bytes], list[Any]]:
+    """Reads an outcome for each of several requests: a reply, or an error."""
+    decode = _reader(kind)
+
+    def read(body: bytes) -> list[Any]:
+        return [
+            each.reply if each.error is None else campaign_error(name, each.error)
+            for each in decode(body).outcomes
+        ]
+
+    return read
 
 
 def _nothing(answer: bytes) -> None:

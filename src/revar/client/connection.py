@@ -2,17 +2,25 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
-from revar.campaigns.commands import Act, ActionReply, Command, EpisodeReply
+from revar.campaigns.commands import (
+    Act,
+    ActionReply,
+    ActRequest,
+    EpisodeReply,
+    RequestError,
+    RewardReport,
+    check_episode_id,
+)
 from revar.campaigns.episode import CampaignEpisode
-from revar.campaigns.events import Closed, Finished, Released, Rewarded, Started
+from revar.campaigns.events import Archived, Closed, Released, Renewed, Reopened
 from revar.campaigns.service.messages import CampaignMessage
 from revar.campaigns.status import Status
 from revar.client import operations
-from revar.client.calls import Call
+from revar.client.calls import AboutCampaign, AboutEpisode, Call, RemoteCommand
 from revar.client.exchange import Exchange, Outcome
 from revar.client.operations import CampaignOperations, CampaignQuestion
 from revar.client.service import RETRIES, TIMEOUT, Service, ServiceError
@@ -56,6 +64,10 @@ class Connection:
     def open(self, name: str) -> "ConnectedCampaign":
         """The campaign of that name, as it stands."""
         return ConnectedCampaign(self, self.run(operations.open_campaign(self.service, name)))
+
+    def delete(self, name: str) -> None:
+        """Remove an archived campaign with its log, for good."""
+        self.run(operations.delete_campaign(self.service, name))
 
     def names(self) -> list[str]:
         """The names of all campaigns, in the order of creation."""
@@ -141,9 +153,51 @@ class ConnectedCampaign:
         while (reply := self._run(self._operations.start_next(poll))) is not None:
             yield CampaignEpisode(self, reply)
 
+    def start_episodes(self, count: int) -> list[CampaignEpisode]:
+        """See `Campaign.start_episodes`."""
+        replies = self._run(self._operations.start_many(count))
+        return [CampaignEpisode(self, reply) for reply in replies]
+
+    def act_many(self, requests: Iterable[ActRequest]) -> list[ActionReply | RequestError]:
+        """See `Campaign.act_many`."""
+        return self._run(self._operations.act_many(requests))
+
+    def reward_many(self, reports: Iterable[RewardReport]) -> list[EpisodeReply | RequestError]:
+        """See `Campaign.reward_many`."""
+        return self._run(self._operations.reward_many(reports))
+
+    def heartbeat(self, episode_id: str) -> EpisodeReply:
+        """See `Campaign.heartbeat`."""
+        return self.execute_one(Renewed(check_episode_id(episode_id)))
+
+    def release(self, episode_id: str) -> EpisodeReply:
+        """See `Campaign.release`."""
+        return self.execute_one(Released(check_episode_id(episode_id), "abandoned"))
+
+    # -- its end, and after ----------------------------------------------------------------
+
     def close(self) -> None:
         """See `Campaign.close`; the connection stays open."""
         self.execute_one(Closed())
+
+    def extend(
+        self,
+        *,
+        episodes: int | None = None,
+        steps: int | None = None,
+        budget: float | None = None,
+        extension_id: str | None = None,
+    ) -> None:
+        """See `Campaign.extend`."""
+        self._run(self._operations.extend(episodes, steps, budget, extension_id))
+
+    def reopen(self) -> None:
+        """See `Campaign.reopen`."""
+        self.execute_one(Reopened())
+
+    def archive(self) -> None:
+        """See `Campaign.archive`."""
+        self.execute_one(Archived())
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -173,12 +227,12 @@ class ConnectedCampaign:
     def execute_one(self, command: Act) -> ActionReply: ...
 
     @overload
-    def execute_one(self, command: Started | Rewarded | Finished | Released) -> EpisodeReply: ...
+    def execute_one(self, command: AboutEpisode) -> EpisodeReply: ...
 
     @overload
-    def execute_one(self, command: Closed) -> None: ...
+    def execute_one(self, command: AboutCampaign) -> None: ...
 
-    def execute_one(self, command: Command) -> Any:
+    def execute_one(self, command: RemoteCommand) -> Any:
         """Have the service carry out one command; an error is raised."""
         exchange: Exchange[Any] = self._operations.execute(command)
         return self._run(exchange)

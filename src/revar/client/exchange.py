@@ -11,16 +11,9 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from revar.campaigns.rules import (
-    BudgetReservedError,
-    BudgetSpentError,
-    CampaignError,
-    UnknownCampaignError,
-)
 from revar.campaigns.service.messages import ErrorMessage
-from revar.campaigns.storage import StorageError
-from revar.campaigns.storage.interface import CopyError, NameTakenError
 from revar.client.calls import Call
+from revar.client.errors import ERRORS, campaign_error
 from revar.client.service import Service, ServiceError
 from revar.errors import InputError
 
@@ -74,6 +67,8 @@ def carry_out(
         outcome = yield Attempt(call, after)
         tries += 1
         if isinstance(outcome, Received) and outcome.status not in TRANSIENT:
+            if call.removes and tries > 1 and outcome.status == 404:
+                return call.read(outcome.body)  # an earlier try has done it
             return _read(service, call, outcome)
         if tries > service.retries or (isinstance(outcome, Lost) and outcome.hopeless):
             raise _give_up(service, call, outcome, tries)
@@ -119,24 +114,8 @@ def _error(service: Service, call: Call[Any], received: Received) -> Exception:
             f"{service} answered {call.method} {call.path} with status {received.status}, and not "
             f"as a service of campaigns does"
         )
-    code, sentence = detail.code, detail.message
-    if code == "budget-reserved":
-        return BudgetReservedError(code, sentence, received.retry_after or 0.0)
-    made = _BY_CODE.get(code)
-    if made is not None:
-        return made(call, sentence)
-    if code == "invalid" and not call.checked:
-        return InputError(sentence)
-    if received.status in (409, 422) or code == "unknown-episode":
-        return CampaignError(code, sentence)
-    return ServiceError(f"{service} refused {call.method} {call.path}: {sentence}")
-
-
-_BY_CODE: dict[str, Callable[[Call[Any], str], Exception]] = {
-    "unknown-campaign": lambda call, _: UnknownCampaignError(call.campaign),
-    "budget-spent": lambda _, sentence: BudgetSpentError("budget-spent", sentence),
-    "name-taken": lambda call, _: NameTakenError(call.campaign),
-    "id-taken": lambda call, _: CopyError(call.campaign),
-    "storage": lambda _, sentence: StorageError(sentence),
-    "too-large": lambda _, sentence: InputError(sentence),
-}
+    if detail.code == "invalid" and not call.checked:
+        return InputError(detail.message)
+    if detail.code in ERRORS or received.status in (409, 422):
+        return campaign_error(call.campaign, detail)
+    return ServiceError(f"{service} refused {call.method} {call.path}: {detail.message}")

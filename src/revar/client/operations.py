@@ -1,32 +1,45 @@
 """What can be asked of a service and of its campaigns, for plain and async calls alike."""
 
-from collections.abc import Mapping
-from typing import Any, Required, TypedDict, overload
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Required, TypedDict, TypeVar, overload
 
 from revar.campaigns.commands import (
     Act,
     ActionReply,
-    Command,
+    ActRequest,
     EpisodeReply,
+    RequestError,
+    RewardReport,
+    answer_requests,
+    ask_action,
     check_campaign_id,
     check_episode_id,
+    extend_budget,
+    make_commands,
     new_campaign_id,
     new_episode_id,
+    tell_reward,
 )
-from revar.campaigns.definition import StrategyRecord, define
-from revar.campaigns.events import Closed, Finished, Released, Rewarded, Started
+from revar.campaigns.defining import define
+from revar.campaigns.definition import StrategyRecord
+from revar.campaigns.events import Started
 from revar.campaigns.export import dataset_of
 from revar.campaigns.rules import BudgetReservedError, BudgetSpentError
-from revar.campaigns.service.messages import CampaignMessage
+from revar.campaigns.service.messages import MOST_IN_BATCH, CampaignMessage
 from revar.campaigns.status import Status
 from revar.client import calls
+from revar.client.calls import AboutCampaign, AboutEpisode, Call, RemoteCommand
 from revar.client.exchange import Exchange, carry_out
 from revar.client.service import Service
+from revar.errors import InputError
 from revar.estimators.estimator import Estimate
 from revar.estimators.ranking import Ranking
 from revar.model.limits import Limits
 from revar.model.trajectory import Dataset
+from revar.model.validation import check_count
 from revar.strategies.strategy import Strategy
+
+Item = TypeVar("Item")
 
 
 class CampaignQuestion(TypedDict, total=False):
@@ -45,6 +58,8 @@ class CampaignQuestion(TypedDict, total=False):
     strategy: str | Strategy | StrategyRecord
     seed: int | None
     lease: float
+    half_width: float | None
+    confidence: float
     campaign_id: str | None
 
 
@@ -64,6 +79,11 @@ def open_campaign(service: Service, name: str) -> Exchange[CampaignMessage]:
     return (yield from carry_out(service, calls.describe(name)))
 
 
+def delete_campaign(service: Service, name: str) -> Exchange[None]:
+    """Remove an archived campaign."""
+    return carry_out(service, calls.delete(name))
+
+
 def list_names(service: Service) -> Exchange[list[str]]:
     """The names of all campaigns."""
     return (yield from carry_out(service, calls.list_names())).campaigns
@@ -81,16 +101,15 @@ class CampaignOperations:
     def execute(self, command: Act) -> Exchange[ActionReply]: ...
 
     @overload
-    def execute(
-        self, command: Started | Rewarded | Finished | Released
-    ) -> Exchange[EpisodeReply]: ...
+    def execute(self, command: AboutEpisode) -> Exchange[EpisodeReply]: ...
 
     @overload
-    def execute(self, command: Closed) -> Exchange[None]: ...
+    def execute(self, command: AboutCampaign) -> Exchange[None]: ...
 
-    def execute(self, command: Command) -> Exchange[Any]:
+    def execute(self, command: RemoteCommand) -> Exchange[Any]:
         """Have the service carry out a command."""
-        return carry_out(self._service, calls.command_call(self._name, command))
+        call: Call[Any] = calls.command_call(self._name, command)
+        return carry_out(self._service, call)
 
     def start(self, episode_id: str | None) -> Exchange[EpisodeReply]:
         """Reserve a place in the budget, by an id that is the same at every try."""
@@ -108,6 +127,49 @@ class CampaignOperations:
                 return None
             except BudgetReservedError as error:
                 after = min(poll, error.retry_after + 0.001)
+
+    def start_many(self, count: int) -> Exchange[list[EpisodeReply]]:
+        """Places in the budget for up to `count` episodes, at least for one."""
+        ids = [new_episode_id() for _ in range(check_count(count, "count"))]
+        started: list[EpisodeReply] = []
+        for piece in _pieces(ids):
+            found = yield from carry_out(self._service, calls.start_many(self._name, piece))
+            started += [reply for reply in found if isinstance(reply, EpisodeReply)]
+            refused = next((reply for reply in found if isinstance(reply, Exception)), None)
+            if refused is not None and not started:
+                raise refused
+            if refused is not None:
+                break
+        return started
+
+    def act_many(
+        self, requests: Iterable[ActRequest]
+    ) -> Exchange[list[ActionReply | RequestError]]:
+        """The actions of steps of several episodes."""
+        made = make_commands(lambda each: ask_action(self._definition, *each), requests)
+        return self._carry_out_many(calls.act_many, made)
+
+    def reward_many(
+        self, reports: Iterable[RewardReport]
+    ) -> Exchange[list[EpisodeReply | RequestError]]:
+        """What the actions of several episodes led to."""
+        made = make_commands(lambda each: tell_reward(self._definition, *each), reports)
+        return self._carry_out_many(calls.reward_many, made)
+
+    def _carry_out_many(
+        self, call_of: Callable[[str, Any], Call[list[Any]]], made: list[Any]
+    ) -> Exchange[list[Any]]:
+        replies: list[Any] = []
+        for piece in _pieces([each for each in made if not isinstance(each, InputError)]):
+            replies += yield from carry_out(self._service, call_of(self._name, piece))
+        return answer_requests(made, replies)
+
+    def extend(
+        self, episodes: Any, steps: Any, budget: Any, extension_id: str | None
+    ) -> Exchange[None]:
+        """Add to the budget, once for all tries."""
+        added = extend_budget(self._definition, episodes, steps, budget, extension_id)
+        return carry_out(self._service, calls.extend(self._name, self._definition, added))
 
     def find_episode(self, episode_id: str) -> Exchange[EpisodeReply]:
         """Where an episode stands."""
@@ -132,3 +194,9 @@ class CampaignOperations:
         """The complete episodes, or every complete step."""
         episodes = yield from carry_out(self._service, calls.download(self._name))
         return dataset_of(self._definition, episodes, partial=partial)
+
+
+def _pieces(several: list[Item]) -> Iterator[list[Item]]:
+    """As many at a time as a service takes."""
+    for first in range(0, len(several), MOST_IN_BATCH):
+        yield several[first : first + MOST_IN_BATCH]

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from revar.collection.checkpoints import quantile
 from revar.datasets.files import load_collected
 from revar.environments.observations import Bins
 from revar.errors import InputError
 from revar.estimators.alternatives import first_state_variance, fit_corrected_model
-from revar.evaluation.checkpoints import quantile
 from revar.evaluation.evaluate import evaluate
 from revar.evaluation.needs import RESAMPLES, Need, find_need
 from revar.evaluation.returns.advice import (

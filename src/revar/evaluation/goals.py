@@ -3,10 +3,16 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+from revar.collection.checkpoints import (
+    DECIDING_GROWTH,
+    budget_times,
+    is_narrow,
+    quantile,
+    student_quantile,
+)
 from revar.errors import InputError
 from revar.estimators.estimator import JointEstimate
-from revar.estimators.ranking import MOST_UNVISITED, Ranking, shows_nothing
-from revar.evaluation.checkpoints import DECIDING_GROWTH, budget_times, quantile, student_quantile
+from revar.estimators.ranking import Ranking
 from revar.evaluation.comparison import ComparisonResult, JointCheckpoint
 from revar.evaluation.result import Checkpoint, CollectedResult, EvaluationResult
 from revar.model.budget import Budget
@@ -95,11 +101,8 @@ class ValueGoal:
 
     def is_reached(self, estimate: JointEstimate) -> bool:
         """Whether the interval is narrow, and rests on data."""
-        value = estimate.value_of(0)
-        if self.half_width is None or shows_nothing(value):
-            return False
-        narrow = self.quantile * value.standard_error <= self.half_width
-        return narrow and value.unvisited_probability <= MOST_UNVISITED
+        wanted = self.half_width
+        return wanted is not None and is_narrow(estimate.value_of(0), self.quantile, wanted)
 
     def result(self, points: list[JointCheckpoint], **collected: Any) -> EvaluationResult:
         """The value and its interval."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revar.charts.chart import BLUE, VERMILION, Chart, Line, Panel, Style
+from revar.collection.checkpoints import student_quantile
 from revar.errors import require_extra
 from revar.estimators.estimator import normal_quantile
-from revar.evaluation.checkpoints import student_quantile
 from revar.evaluation.returns.result import ReturnFindings
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ import msgspec
 import numpy as np
 
 from revar.collection import Collection
+from revar.collection.checkpoints import FIRST_CHECKPOINT
 from revar.datasets.files import Conditions, save_dataset
 from revar.errors import InputError
 from revar.estimators.estimator import JointEstimate
 from revar.evaluation.amounts import StepAmounts, spent_on
-from revar.evaluation.checkpoints import FIRST_CHECKPOINT
 from revar.evaluation.comparison import JointCheckpoint
 from revar.evaluation.findings import TableFindings
 from revar.evaluation.goals import Goal

@@ -62,6 +62,31 @@ def check_names_are_unique(factory: Factory) -> None:
 
 
 @contract
+def check_delete(factory: Factory) -> None:
+    """A campaign that is deleted is gone with its log; its name is free, the others stay."""
+    with factory() as storage:
+        for name in ("one", "two"):
+            storage.create(f"id-{name}", name, b"")
+            storage.append(f"id-{name}", [name.encode()])
+            storage.save_snapshot(f"id-{name}", Snapshot(1, name.encode()))
+        storage.delete("one")
+        expect(storage.find("one") is None, "a deleted campaign is still found")
+        expect(storage.load_snapshot("id-one") is None, "its snapshot is still there")
+        expect(
+            [e.body for e in storage.read("id-two", 0, 9)] == [b"two"], "another log was touched"
+        )
+        expect(storage.load_snapshot("id-two") == Snapshot(1, b"two"), "so was its snapshot")
+        for refused in (lambda: storage.append("id-one", [b"late"]), lambda: storage.delete("one")):
+            try:
+                refused()
+            except StorageError:
+                continue
+            raise AssertionError("a campaign that was deleted is written to")
+        storage.create("id-new", "one", b"")
+        expect(storage.read("id-new", 0, 9) == [], "a new campaign has the events of an old one")
+
+
+@contract
 def check_log(factory: Factory) -> None:
     """Events come back unchanged, in order, from any position, page by page."""
     bodies = [bytes([i, 0, 255]) * (1 + i) for i in range(20)]
@@ -167,6 +192,7 @@ def check_campaign(factory: Factory) -> None:
 STORAGE_CHECKS: tuple[Callable[[Factory], None], ...] = (
     check_entries,
     check_names_are_unique,
+    check_delete,
     check_log,
     check_unknown_campaign,
     check_time,

@@ -1,15 +1,11 @@
-"""Who may ask: bearer tokens, sessions of the dashboard, hosts, and the gate that checks them.
+"""Who may ask: hosts, rights, and the gate that checks them.
 
 Without tokens the service answers on loopback only, and only to requests that name loopback as
 their host: a page from elsewhere in somebody's browser must not reach it by a name of its own.
 """
 
-import hashlib
-import hmac
 import ipaddress
-import secrets
-import time
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import MutableMapping
 from functools import lru_cache
 from typing import Any
 
@@ -18,18 +14,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse, Response
 
+from revar.campaigns.service.asgi import App, Message, Receive, Send
+from revar.campaigns.service.metrics import Metrics
 from revar.campaigns.service.replies import error_reply
-from revar.errors import InputError
+from revar.campaigns.service.tokens import Access, Right, ThrottledError
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
-
-SHORTEST_TOKEN = 16  # characters
 SESSION = "revar_session"  # cookie
-SESSION_SECONDS = 12 * 3600
-OPEN_PATHS = ("/health", "/login")  # and what lies under /static: they tell nothing
+OPEN_PATHS = ("/health", "/ready", "/login")  # and what lies under /static: they tell nothing
+READING = ("GET", "HEAD")
+RIGHT = "revar.right"  # of the caller, in the scope of a request
 # As ASGI has them: bytes, names in lower case.
 SECURITY = [
     (
@@ -42,55 +35,6 @@ SECURITY = [
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 ]
-
-
-class Access:
-    """Checks tokens in constant time; keeps their digests only."""
-
-    def __init__(self, tokens: Sequence[str] = ()) -> None:
-        for token in tokens:
-            if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
-                raise InputError(
-                    f"a token must be at least {SHORTEST_TOKEN} printable ASCII characters"
-                )
-        self._digests = [_digest(token) for token in tokens]
-        # Sessions end with the service: nobody else knows this key.
-        self._key = secrets.token_bytes(32)
-
-    @property
-    def needed(self) -> bool:
-        """Whether a token is asked for."""
-        return bool(self._digests)
-
-    def knows(self, token: str) -> bool:
-        """Whether it is one of the tokens; answered in the same time for every wrong token."""
-        digest = _digest(token)
-        found = False
-        for known in self._digests:
-            found |= hmac.compare_digest(known, digest)
-        return found
-
-    def allows(self, authorization: str | None, session: str | None) -> bool:
-        """Whether a request with these headers has a valid token or session."""
-        if not self.needed:
-            return True
-        scheme, _, token = (authorization or "").partition(" ")
-        if scheme.lower() == "bearer" and self.knows(token.strip()):
-            return True
-        return session is not None and self._is_session(session)
-
-    def new_session(self) -> str:
-        """What a browser shows instead of the token, for some hours."""
-        ends = str(int(time.time()) + SESSION_SECONDS)
-        return f"{ends}.{self._signature(ends)}"
-
-    def _is_session(self, session: str) -> bool:
-        ends, _, signature = session.partition(".")
-        genuine = hmac.compare_digest(self._signature(ends).encode(), signature.encode())
-        return genuine and ends.isdigit() and int(ends) > time.time()
-
-    def _signature(self, ends: str) -> str:
-        return hmac.new(self._key, ends.encode(), hashlib.sha256).hexdigest()
 
 
 @lru_cache(maxsize=64)
@@ -112,19 +56,16 @@ def host_name(header: str) -> str:
     return header.partition(":")[0]
 
 
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
-
-
 class Gate:
     """Lets a request through, or answers it, and adds the security headers.
 
     Plain ASGI, so that it sees the body before anybody reads it.
     """
 
-    def __init__(self, app: App, access: Access, largest: int) -> None:
+    def __init__(self, app: App, access: Access, metrics: Metrics, largest: int) -> None:
         self._app = app
         self._access = access
+        self._metrics = metrics
         self._largest = largest
         self._limit = f"a request may have {largest:,} bytes at most"
 
@@ -152,24 +93,51 @@ class Gate:
 
     def _refusal(self, scope: MutableMapping[str, Any]) -> Response | None:
         headers = Headers(scope=scope)
-        if not self._access.needed:
-            if not is_loopback(host_name(headers.get("host", ""))):
-                return error_reply(403, "wrong-host", "without tokens only loopback is served")
-        elif not self._is_let_in(scope["path"], headers):
-            if scope["method"] in ("GET", "HEAD") and not scope["path"].startswith("/api/"):
-                return RedirectResponse("/login", status_code=303)
-            asked = {"WWW-Authenticate": "Bearer"}
-            return error_reply(401, "no-access", "a bearer token is needed", asked)
+        try:
+            refusal = self._without_right(scope, headers)
+        except ThrottledError as error:
+            self._metrics.throttled.inc()
+            return throttled_reply(error)
+        if refusal is not None:
+            return refusal
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > self._largest:
             return error_reply(413, "too-large", self._limit, {"Connection": "close"})
         return None
 
-    def _is_let_in(self, path: str, headers: Headers) -> bool:
+    def _without_right(self, scope: MutableMapping[str, Any], headers: Headers) -> Response | None:
+        path, method = scope["path"], scope["method"]
+        scope[RIGHT] = Right.WRITE
+        refusal = None
+        if not self._access.needed:
+            if not is_loopback(host_name(headers.get("host", ""))):
+                refusal = error_reply(403, "wrong-host", "without tokens only loopback is served")
+            return refusal
         if path in OPEN_PATHS or path.startswith("/static/"):
-            return True
+            return None
         session = cookie_parser(headers.get("cookie", "")).get(SESSION)
-        return self._access.allows(headers.get("authorization"), session)
+        right = self._access.right_of(headers.get("authorization"), session, caller_of(scope))
+        scope[RIGHT] = right
+        if right is Right.NONE:
+            if method in READING and not path.startswith(("/api/", "/metrics")):
+                return RedirectResponse("/login", status_code=303)
+            asked = {"WWW-Authenticate": "Bearer"}
+            refusal = error_reply(401, "no-access", "a bearer token is needed", asked)
+        elif right is Right.READ and method not in READING and path != "/logout":
+            refusal = error_reply(403, "read-only", "this token allows to read, and nothing else")
+        return refusal
+
+
+def caller_of(scope: MutableMapping[str, Any]) -> str:
+    """The address that a request came from."""
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
+def throttled_reply(error: ThrottledError) -> Response:
+    """The reply to an address that sent many wrong tokens."""
+    later = {"Retry-After": str(max(1, round(error.retry_after)))}
+    return error_reply(429, "throttled", str(error), later)
 
 
 def _add_headers(send: Send) -> Send:

@@ -1,7 +1,6 @@
 """The JSON API: every route with what it takes and gives; each asks a campaign."""
 
 from collections.abc import Callable
-from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,18 +10,16 @@ from starlette.responses import Response, StreamingResponse
 from revar.campaigns.campaign import Campaign
 from revar.campaigns.commands import (
     ActionReply,
-    Command,
     EpisodeReply,
     Reply,
     ask_action,
-    check_episode_id,
     new_episode_id,
     tell_reward,
 )
-from revar.campaigns.definition import check_name
-from revar.campaigns.events import Closed, Finished, Released, Started
+from revar.campaigns.events import Finished, Released, Started
 from revar.campaigns.export import FORMATS, export_text
 from revar.campaigns.service.messages import (
+    LARGEST_CONFIDENCE,
     ActMessage,
     CampaignMessage,
     CampaignsMessage,
@@ -34,16 +31,23 @@ from revar.campaigns.service.messages import (
     StartEpisode,
 )
 from revar.campaigns.service.replies import reply
-from revar.campaigns.service.routing import ROUTES, ApiRoute, route
-from revar.campaigns.service.threads import CampaignThread, CampaignThreads
+from revar.campaigns.service.routing import (
+    CAMPAIGN,
+    EPISODE,
+    ROUTES,
+    ApiRoute,
+    campaigns_of,
+    episode_of,
+    find_thread,
+    name_of,
+    route,
+    submit,
+)
 from revar.campaigns.status_messages import EstimateMessage, RankingMessage, StatusMessage
 from revar.errors import InputError
 
 __all__ = ["ROUTES", "ApiRoute"]  # the routes are complete once this module is loaded
 
-LINES = 500  # of a download sent at once
-CAMPAIGN = "/api/campaigns/{name}"
-EPISODE = CAMPAIGN + "/episodes/{episode}"
 Answer = TypeVar("Answer")
 
 
@@ -57,10 +61,10 @@ Answer = TypeVar("Answer")
 )
 async def act(request: Request, body: ActMessage) -> Reply:
     """Ask for an action."""
-    thread = await _find_thread(request)
+    thread = await find_thread(request)
     definition = thread.campaign.definition
     return await thread.submit(
-        ask_action(definition, _episode(request), body.step, body.state, body.probabilities)
+        ask_action(definition, episode_of(request), body.step, body.state, body.probabilities)
     )
 
 
@@ -74,10 +78,10 @@ async def act(request: Request, body: ActMessage) -> Reply:
 )
 async def reward(request: Request, body: RewardMessage) -> Reply:
     """Tell what an action led to."""
-    thread = await _find_thread(request)
+    thread = await find_thread(request)
     told = body.reward, body.next_state, body.cost, body.amounts
     definition = thread.campaign.definition
-    return await thread.submit(tell_reward(definition, _episode(request), body.step, *told))
+    return await thread.submit(tell_reward(definition, episode_of(request), body.step, *told))
 
 
 @route(
@@ -90,7 +94,7 @@ async def reward(request: Request, body: RewardMessage) -> Reply:
 )
 async def start_episode(request: Request, body: StartEpisode) -> Response:
     """A new episode, or the one of that id."""
-    started = await _submit(request, Started(body.episode or new_episode_id()))
+    started = await submit(request, Started(body.episode or new_episode_id()))
     known = isinstance(started, EpisodeReply) and started.repeated
     return reply(started, 200 if known else 201)
 
@@ -98,7 +102,7 @@ async def start_episode(request: Request, body: StartEpisode) -> Response:
 @route("GET", "/api/campaigns", "The names of all campaigns", gives={200: CampaignsMessage})
 async def list_campaigns(request: Request) -> CampaignsMessage:
     """Names in the order of creation."""
-    return CampaignsMessage(await _campaigns(request).names())
+    return CampaignsMessage(await campaigns_of(request).names())
 
 
 @route(
@@ -119,14 +123,14 @@ async def create_campaign(request: Request, body: CreateCampaign) -> StatusMessa
         question["policies"] = {name: _pairs(table) for name, table in body.policies.items()}
     if body.limits is not None:
         question["limits"] = msgspec.structs.asdict(body.limits)
-    campaign = await _campaigns(request).create(**question)
-    return StatusMessage.of(await _campaigns(request).read(campaign.name, Campaign.status))
+    campaign = await campaigns_of(request).create(**question)
+    return StatusMessage.of(await campaigns_of(request).read(campaign.name, Campaign.status))
 
 
 @route("GET", CAMPAIGN, "Where a campaign stands", gives={200: StatusMessage})
 async def campaign_status(request: Request) -> StatusMessage:
     """Budget, leases, steps per second and estimate."""
-    return StatusMessage.of(await _campaigns(request).read(_name(request), Campaign.status))
+    return StatusMessage.of(await campaigns_of(request).read(name_of(request), Campaign.status))
 
 
 @route(
@@ -137,7 +141,7 @@ async def campaign_status(request: Request) -> StatusMessage:
 )
 async def campaign_definition(request: Request) -> CampaignMessage:
     """What never changes about it."""
-    campaign = (await _find_thread(request)).campaign
+    campaign = (await find_thread(request)).campaign
     return CampaignMessage(campaign.id, campaign.name, campaign.created, campaign.definition)
 
 
@@ -173,8 +177,8 @@ async def campaign_ranking(request: Request) -> RankingMessage:
 )
 async def campaign_history(request: Request) -> HistoryMessage:
     """The points of the history, log-spaced."""
-    return await _campaigns(request).read(
-        _name(request),
+    return await campaigns_of(request).read(
+        name_of(request),
         lambda campaign: campaign.read(lambda state, _: HistoryMessage([*state.history.points])),
     )
 
@@ -189,35 +193,21 @@ async def campaign_data(request: Request) -> Response:
     form = request.query_params.get("format", "jsonl")
     if form not in FORMATS:
         raise InputError(f"format is {form!r}; it must be one of {', '.join(FORMATS)}")
-    name = _name(request)
-    lines = await _campaigns(request).read(
+    name = name_of(request)
+    pieces = await campaigns_of(request).download(
         name, lambda campaign: export_text(campaign.definition, campaign.events(), form)
     )
-    pieces = iter(lambda: "".join(islice(lines, LINES)), "")
     media = "application/x-ndjson" if form == "jsonl" else "text/csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
     return StreamingResponse(pieces, media_type=media, headers=headers)
 
 
-@route(
-    "POST",
-    CAMPAIGN + "/close",
-    "Start no more episodes; open ones may still report",
-    takes=EmptyMessage,
-    gives={200: StatusMessage},
-)
-async def close_campaign(request: Request, body: EmptyMessage) -> StatusMessage:  # noqa: ARG001 - checked to be empty
-    """Close it, and say where it stands."""
-    await _submit(request, Closed())
-    return StatusMessage.of(await _campaigns(request).read(_name(request), Campaign.status))
-
-
 @route("GET", EPISODE, "Where an episode stands", gives={200: EpisodeReply})
 async def show_episode(request: Request) -> EpisodeReply:
     """What the reply to its last command said."""
-    episode = _episode(request)
-    return await _campaigns(request).read(
-        _name(request), lambda campaign: campaign.find_episode(episode)
+    episode = episode_of(request)
+    return await campaigns_of(request).read(
+        name_of(request), lambda campaign: campaign.find_episode(episode)
     )
 
 
@@ -230,7 +220,7 @@ async def show_episode(request: Request) -> EpisodeReply:
 )
 async def finish(request: Request, body: EmptyMessage) -> Reply:  # noqa: ARG001 - checked to be empty
     """Nothing more will come of it."""
-    return await _submit(request, Finished(_episode(request)))
+    return await submit(request, Finished(episode_of(request)))
 
 
 @route(
@@ -242,7 +232,7 @@ async def finish(request: Request, body: EmptyMessage) -> Reply:  # noqa: ARG001
 )
 async def abandon(request: Request, body: EmptyMessage) -> Reply:  # noqa: ARG001 - checked to be empty
     """Its complete steps count."""
-    return await _submit(request, Released(_episode(request), "abandoned"))
+    return await submit(request, Released(episode_of(request), "abandoned"))
 
 
 async def _ask_value(request: Request, ask: Callable[[Campaign, float], Answer]) -> Answer:
@@ -252,10 +242,12 @@ async def _ask_value(request: Request, ask: Callable[[Campaign, float], Answer])
         confidence = float(given)
     except ValueError:
         raise InputError(f"confidence is {given!r}; it must be a number") from None
-    if not 0.0 < confidence < 1.0:
-        raise InputError(f"confidence is {given}; it must lie between 0 and 1")
-    return await _campaigns(request).read(
-        _name(request), lambda campaign: ask(campaign, confidence)
+    if not 0.0 < confidence <= LARGEST_CONFIDENCE:
+        raise InputError(
+            f"confidence is {given}; it must lie above 0 and be at most {LARGEST_CONFIDENCE}"
+        )
+    return await campaigns_of(request).read(
+        name_of(request), lambda campaign: ask(campaign, confidence)
     )
 
 
@@ -263,22 +255,5 @@ def _pairs(table: list[PolicyRowMessage]) -> list[tuple[Any, list[float]]]:
     return [(row.state, row.probabilities) for row in table]
 
 
-async def _submit(request: Request, command: Command) -> Reply:
-    return await (await _find_thread(request)).submit(command)
-
-
-def _campaigns(request: Request) -> CampaignThreads:
-    campaigns: CampaignThreads = request.app.state.campaigns
-    return campaigns
-
-
-async def _find_thread(request: Request) -> CampaignThread:
-    return await _campaigns(request).find(_name(request))
-
-
-def _name(request: Request) -> str:
-    return check_name(request.path_params["name"])
-
-
-def _episode(request: Request) -> str:
-    return check_episode_id(request.path_params["episode"])
+# Asked for less often than what stands above, and looked through after it.
+from revar.campaigns.service import batches, lifecycle  # noqa: E402, F401 - they add routes

@@ -1,5 +1,8 @@
 """The service as an ASGI application, and the server that runs it."""
 
+import asyncio
+import logging
+import os
 import signal
 import socket
 import sys
@@ -8,7 +11,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from types import FrameType
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,43 +19,67 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from revar.campaigns.service import pages
-from revar.campaigns.service.access import Access, Gate, is_loopback
+from revar.campaigns.service.access import Gate, is_loopback
 from revar.campaigns.service.api import ROUTES
+from revar.campaigns.service.connections import (
+    BACKLOG,
+    MOST_CONNECTIONS,
+    Connections,
+    LimitedServer,
+)
+from revar.campaigns.service.logs import configure_logs
+from revar.campaigns.service.metrics import Metrics, RequestRecorder
 from revar.campaigns.service.openapi import openapi_document
 from revar.campaigns.service.replies import error_reply, reply
-from revar.campaigns.service.threads import CampaignThreads
-from revar.campaigns.storage import Storage
+from revar.campaigns.service.threads import CampaignThreads, threads_left
+from revar.campaigns.service.tokens import Access
+from revar.campaigns.service.watching import WatchedStorage
+from revar.campaigns.storage import Storage, StorageError
 from revar.errors import InputError, RefusedError
 
 LARGEST_REQUEST = 2**20  # bytes
 FOLDER = Path(__file__).parent
-BACKLOG = 1024  # callers that may wait to be let in
 SWITCH = 0.001  # seconds after which a waiting thread may have its turn
 PATIENCE = 10  # seconds that requests under way get when the service is told to stop
+LAST_PATIENCE = 1.0  # seconds for threads to end, after that
+READY_PATIENCE = 2.0  # seconds within which a storage that is ready takes something
+READY_SECONDS = 1.0  # for which an answer about that holds
+_logger = logging.getLogger("revar.service")
 
 
 def make_app(
-    storage: Storage, tokens: Sequence[str] = (), *, largest_request: int = LARGEST_REQUEST
-) -> Gate:
+    storage: Storage,
+    tokens: Sequence[str] = (),
+    *,
+    token_file: Path | None = None,
+    largest_request: int = LARGEST_REQUEST,
+    metrics: Metrics | None = None,
+) -> RequestRecorder:
     """The application; it closes the storage when it is shut down.
 
     Without tokens it answers only requests that name loopback as their host.
     """
-    access = Access(tokens)
+    access = Access(tokens, token_file)
+    measured = metrics or Metrics()
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        app.state.campaigns = CampaignThreads(storage)
+        campaigns = CampaignThreads(WatchedStorage(storage, measured))
+        app.state.campaigns = campaigns
+        app.state.readiness = Readiness(campaigns)
+        measured.gauge("revar_open_campaigns", "Campaigns in memory", lambda: len(campaigns.open))
         try:
             yield
         finally:
-            await app.state.campaigns.stop()
+            await campaigns.stop()
 
     app = Starlette(
         routes=[
             *(Route(route.path, route.endpoint, methods=[route.method]) for route in ROUTES),
-            Route("/health", _health),
-            Route("/api/openapi.json", _document),
+            Route("/health", health),
+            Route("/ready", ready),
+            Route("/metrics", show_metrics),
+            Route("/api/openapi.json", document),
             *pages.routes(),
             Mount("/static", StaticFiles(directory=FOLDER / "static")),
         ],
@@ -61,14 +87,54 @@ def make_app(
         lifespan=lifespan,
     )
     app.state.access = access
-    return Gate(app, access, largest_request)
+    app.state.metrics = measured
+    return RequestRecorder(Gate(app, access, measured, largest_request), measured)
 
 
-async def _health(request: Request) -> Response:  # noqa: ARG001 - as routes are called
+class Readiness:
+    """Whether the storage takes something; asked often, it looks once in a while."""
+
+    def __init__(self, campaigns: CampaignThreads) -> None:
+        self._campaigns = campaigns
+        self._looked = float("-inf")
+        self._looking: asyncio.Task[None] | None = None
+
+    async def check(self) -> None:
+        """Raise `StorageError` where it does not, or takes long."""
+        loop = asyncio.get_running_loop()
+        if self._looking is None or (
+            self._looking.done() and loop.time() > self._looked + READY_SECONDS
+        ):
+            self._looking = loop.create_task(self._campaigns.check_writable())
+            self._looked = loop.time()
+        try:
+            await asyncio.wait_for(asyncio.shield(self._looking), READY_PATIENCE)
+        except TimeoutError:
+            raise StorageError("the storage takes too long") from None
+
+
+async def health(request: Request) -> Response:  # noqa: ARG001 - as routes are called
+    """The service is alive."""
     return reply({"status": "ok"})
 
 
-async def _document(request: Request) -> Response:  # noqa: ARG001 - as routes are called
+async def ready(request: Request) -> Response:
+    """The storage can be written: callers may be sent here."""
+    try:
+        await request.app.state.readiness.check()
+    except StorageError:  # what it says is for those who may ask
+        return error_reply(503, "storage", "the storage cannot be written")
+    return reply({"status": "ready"})
+
+
+async def show_metrics(request: Request) -> Response:
+    """What the service has counted and timed."""
+    metrics: Metrics = request.app.state.metrics
+    return metrics.reply()
+
+
+async def document(request: Request) -> Response:  # noqa: ARG001 - as routes are called
+    """The API, described."""
     return reply(openapi_document())
 
 
@@ -93,21 +159,22 @@ def serve(
     tokens: Sequence[str],
     largest_request: int,
     started: Callable[[str], None],
+    token_file: Path | None = None,
+    most_connections: int = MOST_CONNECTIONS,
+    log_json: bool = False,
 ) -> None:
     """Serve until SIGINT or SIGTERM; `started` is told the address."""
-    if not tokens and not is_loopback(host):
+    if not tokens and token_file is None and not is_loopback(host):
         raise InputError(
             f"host is {host!r}: outside loopback a token is needed (--token-file or REVAR_TOKEN)"
         )
-    app = make_app(storage, tokens, largest_request=largest_request)
+    configure_logs(as_json=log_json)
+    metrics = Metrics()
+    app = make_app(
+        storage, tokens, token_file=token_file, largest_request=largest_request, metrics=metrics
+    )
+    connections = Connections(most_connections, lambda why: metrics.dropped.labels(why).inc())
     with listen(host, port) as listener:
-        config = uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=PATIENCE,
-        )
         shown, number = listener.getsockname()[:2]
         started(f"http://[{shown}]:{number}" if ":" in shown else f"http://{shown}:{number}")
         # The thread that commits must not wait long for the one that talks to callers.
@@ -115,7 +182,12 @@ def serve(
         # The server takes these signals over while it runs, and raises them again at its end.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _nothing)
-        uvicorn.Server(config).run(sockets=[listener])
+        LimitedServer(app, connections, PATIENCE).run(sockets=[listener])
+    left = threads_left(LAST_PATIENCE)
+    if left:  # they wait for a storage that does not answer, and Python would wait for them
+        _logger.error("ended while the storage did not answer (%s)", ", ".join(left))
+        logging.shutdown()
+        os._exit(1)
 
 
 def _nothing(number: int, frame: FrameType | None) -> None:

@@ -8,7 +8,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from revar.campaigns.commands import CAMPAIGN_ID, EPISODE_ID
+from revar.campaigns.commands import CAMPAIGN_ID, EPISODE_ID, ActionReply, EpisodeReply
+from revar.campaigns.definition import (
+    CONFIDENCE as INTERVAL_CONFIDENCE,
+)
 from revar.campaigns.definition import (
     LARGEST_COST,
     LARGEST_SEED,
@@ -38,6 +41,9 @@ StateAndAction = Annotated[list[Any], Meta(min_length=2, max_length=2)]
 Number = Annotated[float, Meta(ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
 StepNumber = Annotated[int, Meta(ge=0, lt=MOST_STEPS, description="From 0.")]
 
+MOST_IN_BATCH = 1000  # requests
+LARGEST_CONFIDENCE = 0.999999999999  # of intervals: a double has hardly any above
+
 
 class PolicyRowMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The target policy in one state, which is any JSON value but null."""
@@ -60,7 +66,7 @@ class LimitsMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     max_ratio: Annotated[float, Meta(ge=1)] | None = None
     min_return: float | str | None = None
     max_sums: dict[str, float] = {}
-    confidence: Annotated[float, Meta(gt=0, lt=1)] = CONFIDENCE
+    confidence: Annotated[float, Meta(gt=0, le=LARGEST_CONFIDENCE)] = CONFIDENCE
 
 
 class CreateCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,7 +74,8 @@ class CreateCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `policies` are several to compare: tables by name, or names alone; `question` is what is asked.
     The budget is one of `episodes`, `steps`, and `budget`, which is of what rewards say steps cost.
-    With an `id` of its own the caller may safely ask again when the reply was lost.
+    With `half_width` no more is started once the interval of that `confidence` is as narrow. With
+    an `id` of its own the caller may safely ask again when the reply was lost.
     """
 
     name: Name
@@ -85,7 +92,27 @@ class CreateCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     strategy: str | StrategyRecord = "flow"
     seed: Annotated[int, Meta(ge=0, le=LARGEST_SEED)] | None = None
     lease: Annotated[float, Meta(gt=0, le=LONGEST_LEASE)] = LEASE
+    half_width: Annotated[float, Meta(gt=0)] | None = None
+    confidence: Annotated[float, Meta(gt=0, le=LARGEST_CONFIDENCE)] = INTERVAL_CONFIDENCE
     id: CampaignId | None = None
+
+
+class ExtendCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """So much more budget, in its unit: one of `episodes`, `steps` and `budget`.
+
+    With an id of its own an extension counts once, however often it is sent.
+    """
+
+    episodes: Annotated[int, Meta(ge=1, le=MOST_EPISODES)] | None = None
+    steps: Annotated[int, Meta(ge=1, le=MOST_STEPS_IN_ALL)] | None = None
+    budget: Annotated[float, Meta(gt=0, le=LARGEST_COST)] | None = None
+    extension: EpisodeId | None = None
+
+
+class DeletedMessage(msgspec.Struct, frozen=True):
+    """The name of a campaign that is gone."""
+
+    deleted: str
 
 
 class StartEpisode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -118,6 +145,36 @@ class RewardMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     amounts: dict[str, Number] | None = None
 
 
+class StartMany(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Ids of episodes to start, chosen by the caller."""
+
+    episodes: Annotated[list[EpisodeId], Meta(min_length=1, max_length=MOST_IN_BATCH)]
+
+
+class ActOfEpisode(ActMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One of several acts."""
+
+    episode: EpisodeId
+
+
+class ActMany(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Acts of several episodes."""
+
+    acts: Annotated[list[ActOfEpisode], Meta(min_length=1, max_length=MOST_IN_BATCH)]
+
+
+class RewardOfEpisode(RewardMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One of several rewards."""
+
+    episode: EpisodeId
+
+
+class RewardMany(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Rewards of several episodes."""
+
+    rewards: Annotated[list[RewardOfEpisode], Meta(min_length=1, max_length=MOST_IN_BATCH)]
+
+
 class EmptyMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """No fields."""
 
@@ -143,14 +200,44 @@ class CampaignsMessage(msgspec.Struct, frozen=True):
     campaigns: list[str]
 
 
-class ErrorDetail(msgspec.Struct, frozen=True):
-    """Why something was not done: a code for programs, a sentence for people."""
+class ErrorDetail(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why something was not done: a code for programs, a sentence for people.
+
+    `retry_after` is in how many seconds it may be possible, of `budget-reserved`.
+    """
 
     code: str
     message: str
+    retry_after: float | None = None
 
 
 class ErrorMessage(msgspec.Struct, frozen=True):
     """The body of every reply that is not a success."""
 
     error: ErrorDetail
+
+
+class EpisodeOutcome(msgspec.Struct, frozen=True):
+    """What came of one of several requests: a reply, or why there is none."""
+
+    reply: EpisodeReply | None
+    error: ErrorDetail | None
+
+
+class EpisodeOutcomes(msgspec.Struct, frozen=True):
+    """An outcome for each request, in their order."""
+
+    outcomes: list[EpisodeOutcome]
+
+
+class ActionOutcome(msgspec.Struct, frozen=True):
+    """What came of one of several acts: a reply, or why there is none."""
+
+    reply: ActionReply | None
+    error: ErrorDetail | None
+
+
+class ActionOutcomes(msgspec.Struct, frozen=True):
+    """An outcome for each act, in their order."""
+
+    outcomes: list[ActionOutcome]

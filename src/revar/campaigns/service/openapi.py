@@ -11,7 +11,7 @@ from revar.campaigns.commands import EPISODE_ID
 from revar.campaigns.definition import NAME
 from revar.campaigns.export import FORMATS
 from revar.campaigns.service.api import ROUTES, ApiRoute
-from revar.campaigns.service.messages import ErrorMessage
+from revar.campaigns.service.messages import LARGEST_CONFIDENCE, ErrorMessage
 
 REFERENCE = "#/components/schemas/{name}"
 PARAMETERS = {
@@ -20,7 +20,7 @@ PARAMETERS = {
 }
 CONFIDENCE = (
     "confidence",
-    {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.95},
+    {"type": "number", "exclusiveMinimum": 0, "maximum": LARGEST_CONFIDENCE, "default": 0.95},
 )
 QUERIES: dict[str, tuple[str, dict[str, Any]]] = {
     "/estimate": CONFIDENCE,
@@ -84,7 +84,9 @@ def _responses(route: ApiRoute) -> dict[str, Any]:
             "description": route.summary,
             "content": {"application/x-ndjson": text, "text/csv": text},
         }
-    errors = {401: "No valid token"}
+    errors = {401: "No valid token", 429: "Too many wrong tokens"}
+    if route.method != "GET":
+        errors[403] = "A token that allows to read alone"
     if "{name}" in route.path:
         errors[404] = "No such campaign or episode"
     if "{name}" in route.path or route.takes is not None:

@@ -13,11 +13,12 @@ from starlette.routing import Route
 
 from revar.campaigns.campaign import Campaign
 from revar.campaigns.definition import LEASE, check_name
-from revar.campaigns.rules import UnknownCampaignError
-from revar.campaigns.service.access import SESSION, SESSION_SECONDS
+from revar.campaigns.rules import CampaignError, UnknownCampaignError
+from revar.campaigns.service.access import RIGHT, SESSION, caller_of, throttled_reply
 from revar.campaigns.service.chart import REACH, Axis, EstimateChart, estimate_chart
 from revar.campaigns.service.comparison import ComparisonView, closest, view_comparison
 from revar.campaigns.service.insight import Insight, insight_of
+from revar.campaigns.service.tokens import SESSION_SECONDS, Right, ThrottledError
 from revar.campaigns.state import CampaignState, HistoryPoint, history_point
 from revar.campaigns.status import Status, status_of
 from revar.campaigns.storage.interface import StorageError
@@ -28,6 +29,7 @@ from revar.model.question import KINDS
 from revar.strategies.strategy import strategies
 
 LISTED = 100  # campaigns on the first page, the latest first
+OVERVIEW_PATIENCE = 1.0  # seconds that it waits for campaigns to be opened
 MOST_LEASES = 20  # shown
 MOST_ACTIONS_SHOWN = 6
 MOST_FORBIDDEN = 12  # pairs shown
@@ -104,14 +106,33 @@ def routes() -> list[Route]:
 
 
 async def overview(request: Request) -> Response:
-    """One line for each campaign."""
+    """One line for each campaign; those that are not open yet follow when they are."""
     campaigns = request.app.state.campaigns
     try:
         names = await campaigns.names()
-        shown = [await campaigns.read(name, Campaign.status) for name in reversed(names[-LISTED:])]
     except StorageError as error:
         return _page(request, "error.html", 503, title="No storage", message=str(error))
-    return _page(request, "overview.html", statuses=shown, total=len(names))
+    latest = reversed(names[-LISTED:])
+    found = await campaigns.read_many(latest, Campaign.status, OVERVIEW_PATIENCE)
+    rows = [_row(name, status) for name, status in found.items()]
+    return _page(request, "overview.html", rows=rows, total=len(names))
+
+
+@dataclass(frozen=True)
+class OverviewRow:
+    """A campaign in the list: its status, or why there is none, or neither while it is opened."""
+
+    name: str
+    status: Status | None
+    problem: str = ""
+
+
+def _row(name: str, found: Status | Exception | None) -> OverviewRow:
+    if not isinstance(found, Exception):
+        return OverviewRow(name, found)
+    if isinstance(found, StorageError | CampaignError):
+        return OverviewRow(name, None, str(found))
+    raise found
 
 
 async def campaign(request: Request) -> Response:
@@ -160,13 +181,22 @@ async def login(request: Request) -> Response:
     if request.method == "GET":
         return _page(request, "login.html", outside=True, wrong=False)
     # The token in the body of a form, never in an address.
-    form = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=5)
-    if not access.knows(form.get("token", [""])[0].strip()):
+    try:
+        form = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=5)
+    except ValueError:
+        form = {}  # more fields than the page has
+    token = form.get("token", [""])[0].strip()
+    try:
+        right = access.check(token, caller_of(request.scope))
+    except ThrottledError as error:
+        request.app.state.metrics.throttled.inc()
+        return throttled_reply(error)
+    if right is Right.NONE:
         return _page(request, "login.html", 401, outside=True, wrong=True)
     response = RedirectResponse("/", status_code=303)
     response.set_cookie(
         SESSION,
-        access.new_session(),
+        access.new_session(token),
         max_age=SESSION_SECONDS,
         httponly=True,
         samesite="strict",
@@ -175,8 +205,9 @@ async def login(request: Request) -> Response:
     return response
 
 
-async def logout(request: Request) -> Response:  # noqa: ARG001
-    """Forget the session of this browser."""
+async def logout(request: Request) -> Response:
+    """End the session of this browser."""
+    request.app.state.access.end_session(request.cookies.get(SESSION, ""))
     response = RedirectResponse("/login", status_code=303)
     response.delete_cookie(SESSION)
     return response
@@ -196,5 +227,10 @@ def _templates() -> jinja2.Environment:
 
 
 def _page(request: Request, template: str, code: int = 200, **values: Any) -> Response:
-    known = {"guarded": request.app.state.access.needed, "outside": False, **values}
+    known = {
+        "guarded": request.app.state.access.needed,
+        "may_write": request.scope[RIGHT] is Right.WRITE,
+        "outside": False,
+        **values,
+    }
     return HTMLResponse(_templates().get_template(template).render(known), code)

@@ -40,19 +40,27 @@ def error_reply(
 
 def reply_to_error(error: Exception) -> Response:
     """The reply to an error that a caller may meet; others are raised again."""
+    status, detail = describe(error)
+    response = reply(ErrorMessage(detail), status)
+    if detail.retry_after is not None:
+        response.headers["Retry-After"] = str(max(1, round(detail.retry_after)))
+    return response
+
+
+def describe(error: Exception) -> tuple[int, ErrorDetail]:
+    """Status and text of an error that a caller may meet; others are raised again."""
     if isinstance(error, RequestError):
-        return error_reply(error.status, error.code, str(error))
-    if isinstance(error, BudgetReservedError):
-        later = {"Retry-After": str(max(1, round(error.retry_after)))}
-        return error_reply(409, error.code, str(error), later)
-    if isinstance(error, CampaignError):
-        status = 404 if error.code in NOT_FOUND else 422 if error.code in INVALID else 409
-        return error_reply(status, error.code, str(error))
-    if isinstance(error, NameTakenError | CopyError):
-        code = "name-taken" if isinstance(error, NameTakenError) else "id-taken"
-        return error_reply(409, code, str(error))
-    if isinstance(error, StorageError):
-        return error_reply(503, "storage", str(error))
-    if isinstance(error, InputError):
-        return error_reply(422, "invalid", str(error))
-    raise error
+        status, code = error.status, error.code
+    elif isinstance(error, CampaignError):
+        code = error.code
+        status = 404 if code in NOT_FOUND else 422 if code in INVALID else 409
+    elif isinstance(error, NameTakenError | CopyError):
+        status, code = 409, "name-taken" if isinstance(error, NameTakenError) else "id-taken"
+    elif isinstance(error, StorageError):
+        status, code = 503, "storage"
+    elif isinstance(error, InputError):
+        status, code = 422, "invalid"
+    else:
+        raise error
+    wait = error.retry_after if isinstance(error, BudgetReservedError) else None
+    return status, ErrorDetail(code, str(error), wait)

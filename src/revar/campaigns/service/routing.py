@@ -12,9 +12,14 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from revar.campaigns.commands import Command, Reply, check_episode_id
+from revar.campaigns.definition import check_name
 from revar.campaigns.service.replies import RequestError, error_reply, reply, reply_to_error
+from revar.campaigns.service.threads import CampaignThread, CampaignThreads
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+CAMPAIGN = "/api/campaigns/{name}"
+EPISODE = CAMPAIGN + "/episodes/{episode}"
 
 
 @dataclass(frozen=True)
@@ -77,3 +82,29 @@ async def _read_body(request: Request, kind: Any) -> Any:
         raise RequestError(422, "invalid", str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RequestError(400, "not-json", f"the body is not JSON: {error}") from None
+
+
+def campaigns_of(request: Request) -> CampaignThreads:
+    """The campaigns of the service."""
+    campaigns: CampaignThreads = request.app.state.campaigns
+    return campaigns
+
+
+async def find_thread(request: Request) -> CampaignThread:
+    """The thread of the campaign that the address names."""
+    return await campaigns_of(request).find(name_of(request))
+
+
+async def submit(request: Request, command: Command) -> Reply:
+    """Have the campaign that the address names carry out a command."""
+    return await (await find_thread(request)).submit(command)
+
+
+def name_of(request: Request) -> str:
+    """The campaign that the address names."""
+    return check_name(request.path_params["name"])
+
+
+def episode_of(request: Request) -> str:
+    """The episode that the address names."""
+    return check_episode_id(request.path_params["episode"])

@@ -1,13 +1,17 @@
-"""The campaigns that a service has open, each with a thread that carries out its commands.
+"""The campaigns that a service has open, and the threads that work for them.
 
 Commands that arrive while a commit is under way wait for it and then share the next one, so that
-many callers cost little more than one.
+many callers cost little more than one. A campaign has a thread while it is asked to do something;
+reading, opening and downloading have a bounded number of their own.
 """
 
 import asyncio
 import threading
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any, TypeVar
 
 from revar.campaigns.campaign import Campaign
@@ -15,6 +19,12 @@ from revar.campaigns.commands import Command, Reply
 from revar.campaigns.storage.interface import Storage, StorageError
 
 MOST_AT_ONCE = 256  # commands in one commit
+IDLE = 30.0  # seconds after which a thread ends that has nothing to do
+READERS, OPENERS, DOWNLOADERS = 8, 64, 4  # threads
+LISTED_AT_ONCE = 4  # campaigns that are opened for a list at a time
+LINES = 500  # of a download sent at once
+STOPPING = 8.0  # seconds that commands under way get when the service stops
+POOL = "revar-"  # begins the names of threads that Python would wait for at its end
 Result = TypeVar("Result")
 
 
@@ -27,10 +37,7 @@ class CampaignThread:
         self._news = threading.Condition()
         self._stopped = False
         self._loop = asyncio.get_running_loop()
-        self._thread = threading.Thread(
-            target=self._run, name=f"campaign {campaign.name}", daemon=True
-        )
-        self._thread.start()
+        self._thread: threading.Thread | None = None  # None while there is nothing to do
 
     def submit(self, command: Command) -> "asyncio.Future[Reply]":
         """Have the command carried out; an error is raised. To be called from the event loop."""
@@ -39,25 +46,23 @@ class CampaignThread:
             if self._stopped:
                 raise StorageError("the service is shutting down")
             self._waiting.append((command, future))
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name=f"campaign {self.campaign.name}", daemon=True
+                )
+                self._thread.start()
             self._news.notify()
         return future
 
-    def stop(self) -> None:
-        """Carry out what is waiting, and end the thread."""
+    def stop(self) -> threading.Thread | None:
+        """Take no more commands; the thread that still carries some out, if there is one."""
         with self._news:
             self._stopped = True
             self._news.notify()
-        self._thread.join()
+            return self._thread
 
     def _run(self) -> None:
-        while True:
-            with self._news:
-                while not self._waiting and not self._stopped:
-                    self._news.wait()
-                if not self._waiting:
-                    return
-                count = min(len(self._waiting), MOST_AT_ONCE)
-                batch = [self._waiting.popleft() for _ in range(count)]
+        while batch := self._next_batch():
             replies: list[Reply] | Exception
             try:
                 replies = self.campaign.execute([command for command, _ in batch])
@@ -65,6 +70,15 @@ class CampaignThread:
                 replies = error
             futures = [future for _, future in batch]
             self._loop.call_soon_threadsafe(_deliver, futures, replies)
+
+    def _next_batch(self) -> list[tuple[Command, "asyncio.Future[Reply]"]]:
+        """What is waiting, as soon as there is something; nothing where the thread may end."""
+        with self._news:
+            self._news.wait_for(lambda: self._waiting or self._stopped, IDLE)
+            count = min(len(self._waiting), MOST_AT_ONCE)
+            if count == 0:
+                self._thread = None
+            return [self._waiting.popleft() for _ in range(count)]
 
 
 def _deliver(futures: "list[asyncio.Future[Reply]]", replies: "list[Reply] | Exception") -> None:
@@ -79,41 +93,141 @@ def _deliver(futures: "list[asyncio.Future[Reply]]", replies: "list[Reply] | Exc
 
 
 class CampaignThreads:
-    """The campaigns of a storage that have been asked for, one thread each."""
+    """The campaigns of a storage that have been asked for."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self._threads: dict[str, CampaignThread] = {}
-        self._opening = asyncio.Lock()
+        self._opening: dict[str, asyncio.Task[CampaignThread]] = {}
+        self._for_lists = asyncio.Semaphore(LISTED_AT_ONCE)
+        self._readers = ThreadPoolExecutor(READERS, POOL + "read")
+        self._openers = ThreadPoolExecutor(OPENERS, POOL + "open")
+        self._downloaders = ThreadPoolExecutor(DOWNLOADERS, POOL + "download")
+
+    @property
+    def open(self) -> list[Campaign]:
+        """The campaigns that are open."""
+        return [thread.campaign for thread in self._threads.values()]
 
     async def find(self, name: str) -> CampaignThread:
-        """The thread of the campaign of that name."""
+        """The thread of the campaign of that name, which is opened where it is not."""
         found = self._threads.get(name)
         if found is not None:
             return found
-        async with self._opening:
-            found = self._threads.get(name)
-            if found is None:
-                campaign = await asyncio.to_thread(Campaign.open, self.storage, name)
-                found = self._threads[name] = CampaignThread(campaign)
-            return found
+        opening = self._opening.get(name)
+        if opening is None:
+            opening = asyncio.get_running_loop().create_task(self._open(name))
+            self._opening[name] = opening
+            opening.add_done_callback(lambda task: self._opened(name, task))
+        return await asyncio.shield(opening)
 
     async def read(self, name: str, reader: Callable[[Campaign], Result]) -> Result:
         """What `reader` makes of the campaign, away from the event loop."""
         found = await self.find(name)
-        return await asyncio.to_thread(reader, found.campaign)
+        return await self._in_pool(self._readers, lambda: reader(found.campaign))
+
+    async def read_many(
+        self, names: Iterable[str], reader: Callable[[Campaign], Result], patience: float
+    ) -> dict[str, Result | Exception | None]:
+        """What `reader` makes of each campaign, or why it cannot be read.
+
+        None of those that are not open after so many seconds: that goes on.
+        """
+        tasks = {
+            name: asyncio.get_running_loop().create_task(self._read_listed(name, reader))
+            for name in names
+        }
+        if tasks:
+            await asyncio.wait(tasks.values(), timeout=patience)
+        found: dict[str, Result | Exception | None] = {}
+        for name, task in tasks.items():
+            if not task.done():
+                task.cancel()
+                found[name] = None
+            else:
+                problem = task.exception()
+                if problem is not None and not isinstance(problem, Exception):
+                    raise problem
+                found[name] = problem or task.result()
+        return found
+
+    async def download(self, name: str, lines: Callable[[Campaign], Iterator[str]]) -> Any:
+        """The lines that are made of a campaign, in pieces that are made when they are due."""
+        found = await self.find(name)
+        begun = await self._in_pool(self._downloaders, lambda: lines(found.campaign))
+        return self._pieces(begun)
 
     async def create(self, **question: Any) -> Campaign:
         """A new campaign, by the arguments of `Campaign.create`."""
-        return await asyncio.to_thread(lambda: Campaign.create(self.storage, **question))
+        return await self._in_pool(self._openers, lambda: Campaign.create(self.storage, **question))
+
+    async def delete(self, name: str) -> None:
+        """Remove an archived campaign for good."""
+        await self._in_pool(self._openers, lambda: Campaign.delete(self.storage, name))
+        self._forget(name)
 
     async def names(self) -> list[str]:
         """Every campaign, in the order of creation."""
-        entries = await asyncio.to_thread(self.storage.entries)
-        return [entry.name for entry in entries]
+        entries = await self._in_pool(self._readers, self.storage.entries)
+        ids = {entry.name: entry.id for entry in entries}
+        for name, thread in list(self._threads.items()):
+            if ids.get(name) != thread.campaign.id:  # others have removed it
+                self._forget(name)
+        return list(ids)
+
+    async def check_writable(self) -> None:
+        """Raise where the storage takes nothing."""
+        await self._in_pool(self._readers, self.storage.check_writable)
 
     async def stop(self) -> None:
-        """Finish what is under way, then close the storage."""
-        for thread in self._threads.values():
-            await asyncio.to_thread(thread.stop)
-        await asyncio.to_thread(self.storage.close)
+        """Finish what is under way, within bounds, then close the storage."""
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + STOPPING
+        busy = [each.stop() for each in self._threads.values()]
+        closing = threading.Thread(target=self.storage.close, daemon=True)
+        threads = [each for each in busy if each is not None]
+        while any(each.is_alive() for each in threads) and loop.time() < ends:
+            await asyncio.sleep(0.01)
+        closing.start()
+        while closing.is_alive() and loop.time() < ends + 1.0:
+            await asyncio.sleep(0.01)
+        for pool in (self._readers, self._openers, self._downloaders):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _forget(self, name: str) -> None:
+        thread = self._threads.pop(name, None)
+        if thread is not None:
+            thread.stop()
+
+    async def _open(self, name: str) -> CampaignThread:
+        campaign = await self._in_pool(self._openers, lambda: Campaign.open(self.storage, name))
+        return self._threads.setdefault(name, CampaignThread(campaign))
+
+    def _opened(self, name: str, task: "asyncio.Task[CampaignThread]") -> None:
+        del self._opening[name]
+        if not task.cancelled():
+            task.exception()  # told to those who wait; nobody else needs to know
+
+    async def _read_listed(self, name: str, reader: Callable[[Campaign], Result]) -> Result:
+        if name not in self._threads:
+            async with self._for_lists:
+                await self.find(name)
+        return await self.read(name, reader)
+
+    async def _pieces(self, lines: Iterator[str]) -> AsyncIterator[str]:
+        while piece := await self._in_pool(
+            self._downloaders, lambda: "".join(islice(lines, LINES))
+        ):
+            yield piece
+
+    async def _in_pool(self, pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(pool, work)
+
+
+def threads_left(patience: float) -> list[str]:
+    """The names of threads that are still at work after so many seconds, though all is stopped."""
+    left = [each for each in threading.enumerate() if each.name.startswith(POOL)]
+    ends = time.monotonic() + patience
+    for thread in left:
+        thread.join(max(0.0, ends - time.monotonic()))
+    return [thread.name for thread in left if thread.is_alive()]

@@ -37,6 +37,11 @@ class CopyError(StorageError):
         )
 
 
+def missing(name: str) -> StorageError:
+    """The error that there is no campaign of that name."""
+    return StorageError(f"there is no campaign {name!r}")
+
+
 @dataclass(frozen=True)
 class Entry:
     """A campaign as the storage knows it: what never changes about it."""
@@ -93,6 +98,10 @@ class Storage(ABC):
         """The campaign of that name."""
 
     @abstractmethod
+    def delete(self, name: str) -> None:
+        """Remove the campaign of that name with its log; `StorageError` where there is none."""
+
+    @abstractmethod
     def append(self, campaign_id: str, bodies: Sequence[bytes]) -> AppendResult:
         """Add events to the end of the log, all of them or none."""
 
@@ -107,6 +116,13 @@ class Storage(ABC):
     @abstractmethod
     def load_snapshot(self, campaign_id: str) -> Snapshot | None:
         """The snapshot that is kept."""
+
+    def check_writable(self) -> None:
+        """Write something that changes nothing; `StorageError` where that cannot be done.
+
+        One that does not say better is reached at least.
+        """
+        self.entries()
 
     @abstractmethod
     def now(self) -> float:
@@ -161,6 +177,15 @@ class MemoryStorage(Storage):
     def find(self, name: str) -> Entry | None:
         """See `Storage`."""
         return next((entry for entry in self.entries() if entry.name == name), None)
+
+    def delete(self, name: str) -> None:
+        """See `Storage`."""
+        entry = self.find(name)
+        with self._lock:
+            if entry is None or self._entries.pop(entry.id, None) is None:
+                raise missing(name)
+            del self._logs[entry.id]
+            self._snapshots.pop(entry.id, None)
 
     def append(self, campaign_id: str, bodies: Sequence[bytes]) -> AppendResult:
         """See `Storage`."""

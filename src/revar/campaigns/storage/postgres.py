@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from revar.campaigns.storage.interface import (
     AppendResult,
@@ -11,7 +11,7 @@ from revar.campaigns.storage.interface import (
     NameTakenError,
     StorageError,
 )
-from revar.campaigns.storage.sql import SQLStorage, missing_steps
+from revar.campaigns.storage.sql import Execute, Result, Rows, SQLStorage, missing_steps
 from revar.errors import require_extra
 
 DIALECT = {
@@ -23,7 +23,6 @@ DIALECT = {
 }
 MIGRATION_LOCK = 0x72657672  # advisory: two processes that open a new database at once
 NOW = "extract(epoch FROM clock_timestamp())::double precision"
-Result = TypeVar("Result")
 
 
 class PostgresStorage(SQLStorage):
@@ -34,6 +33,8 @@ class PostgresStorage(SQLStorage):
     once; the events of an append that had been committed all the same then stand in the log
     twice, which does no harm.
     """
+
+    probe = "SELECT pg_logical_emit_message(true, 'revar', '')"  # to the write-ahead log alone
 
     def __init__(self, url: str) -> None:
         self._psycopg: Any = require_extra("psycopg", "serve")
@@ -86,14 +87,19 @@ class PostgresStorage(SQLStorage):
         with self._lock:
             self._drop()
 
-    def _execute(self, query: str, values: Any) -> list[tuple[Any, ...]]:
+    def _execute(self, query: str, values: Any) -> Rows:
         """See `SQLStorage`. Values may have names, too: %(name)s."""
 
-        def fetch(connection: Any) -> list[tuple[Any, ...]]:
-            cursor = connection.execute(query.replace("?", "%s"), values)
-            return cursor.fetchall() if cursor.description else []
+        return self._run(lambda connection: _fetch(connection, query, values))
 
-        return self._run(fetch)
+    def _atomically(self, work: Callable[[Execute], Result]) -> Result:
+        """See `SQLStorage`."""
+
+        def carry_out(connection: Any) -> Result:
+            with connection.transaction():
+                return work(lambda query, values: _fetch(connection, query, values))
+
+        return self._run(carry_out)
 
     def _run(self, work: Callable[[Any], Result]) -> Result:
         """Do the work on the connection, which is made again once if it has been lost."""
@@ -139,3 +145,8 @@ class PostgresStorage(SQLStorage):
                     connection.execute(statement.format(**DIALECT))
                 version += 1
                 connection.execute("INSERT INTO revar_schema VALUES (%s)", (version,))
+
+
+def _fetch(connection: Any, query: str, values: Any) -> Rows:
+    cursor = connection.execute(query.replace("?", "%s"), values)
+    return cursor.fetchall() if cursor.description else []

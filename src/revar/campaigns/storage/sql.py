@@ -5,9 +5,21 @@ in one transaction; steps that have been released are never changed, only added 
 """
 
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
-from revar.campaigns.storage.interface import Entry, Snapshot, Storage, StorageError, StoredEvent
+from revar.campaigns.storage.interface import (
+    Entry,
+    Snapshot,
+    Storage,
+    StorageError,
+    StoredEvent,
+    missing,
+)
+
+Rows: TypeAlias = list[tuple[Any, ...]]
+Execute: TypeAlias = Callable[[str, Any], Rows]  # a statement with ? for values; what it gives
+Result = TypeVar("Result")
 
 # Each step is a list of statements; what differs between databases stands in braces.
 STEPS: tuple[tuple[str, ...], ...] = (
@@ -41,6 +53,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         )
         """,
     ),
+    (),  # logs may hold events that older versions do not know: renewed, extended, and others
 )
 
 VERSION = len(STEPS)
@@ -59,9 +72,30 @@ def missing_steps(version: int, place: str) -> tuple[tuple[str, ...], ...]:
 class SQLStorage(Storage):
     """The part of a storage that every database does alike."""
 
+    probe: ClassVar[str]  # a statement that writes, and changes nothing
+
     @abstractmethod
-    def _execute(self, query: str, values: Any) -> list[tuple[Any, ...]]:
+    def _execute(self, query: str, values: Any) -> Rows:
         """Carry out one statement, with ? where a value goes; the rows that it gives, if any."""
+
+    @abstractmethod
+    def _atomically(self, work: Callable[[Execute], Result]) -> Result:
+        """Have the work carry out statements that all take effect, or none."""
+
+    def delete(self, name: str) -> None:
+        """See `Storage`."""
+
+        def remove(execute: Execute) -> None:
+            # The campaign first: that locks its row, so that nobody appends meanwhile.
+            query = "UPDATE revar_campaigns SET length = length WHERE name = ? RETURNING key"
+            keys = execute(query, (name,))
+            if not keys:
+                raise missing(name)
+            for table in ("revar_events", "revar_snapshots"):
+                execute(f"DELETE FROM {table} WHERE campaign = ?", keys[0])
+            execute("DELETE FROM revar_campaigns WHERE key = ?", keys[0])
+
+        self._atomically(remove)
 
     def entries(self) -> list[Entry]:
         """See `Storage`."""
@@ -80,6 +114,10 @@ class SQLStorage(Storage):
             (campaign_id, after, limit),
         )
         return [StoredEvent(*row) for row in rows]
+
+    def check_writable(self) -> None:
+        """See `Storage`."""
+        self._atomically(lambda execute: execute(self.probe, ()))
 
     def save_snapshot(self, campaign_id: str, snapshot: Snapshot) -> None:
         """See `Storage`."""

@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from revar.campaigns.storage.interface import (
     NameTakenError,
     StorageError,
 )
-from revar.campaigns.storage.sql import SQLStorage, missing_steps
+from revar.campaigns.storage.sql import VERSION, Execute, Result, SQLStorage, missing_steps
 
 # Marks the file as ours ("revr"), so that another program's database is not migrated by mistake.
 APPLICATION = 0x72657672
@@ -35,6 +35,8 @@ class SQLiteStorage(SQLStorage):
     Write-ahead log with `synchronous=FULL`: a commit is on the disk before `append` returns. With
     `create=False` a file that is missing is refused, not made.
     """
+
+    probe = f"PRAGMA user_version = {VERSION}"
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.path = Path(path)
@@ -109,6 +111,11 @@ class SQLiteStorage(SQLStorage):
                 return self._connection.execute(query, values).fetchall()
             except sqlite3.Error as error:
                 raise StorageError(f"{self.path}: {error}") from error
+
+    def _atomically(self, work: Callable[[Execute], Result]) -> Result:
+        """See `SQLStorage`."""
+        with self._transaction() as cursor:
+            return work(lambda query, values: cursor.execute(query, values).fetchall())
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Cursor]:

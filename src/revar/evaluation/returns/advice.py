@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from revar.collection.checkpoints import quantile
 from revar.datasets.files import Conditions
 from revar.errors import InputError
-from revar.evaluation.checkpoints import quantile
 from revar.evaluation.collect import collect
 from revar.evaluation.goals import ValueGoal
 from revar.evaluation.needs import RESAMPLES, Need, find_need

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from revar.collection.checkpoints import student_quantile
 from revar.critics.estimate import CorrectedReturns, default_families, estimate_returns
 from revar.critics.interface import CriticFamily, Experience, ValueFunction
 from revar.environments.opening import first_line
@@ -16,7 +17,6 @@ from revar.environments.spaces import inputs_of
 from revar.errors import InputError, MissingExtraError
 from revar.estimators.estimator import Estimate
 from revar.estimators.ranking import shows_nothing
-from revar.evaluation.checkpoints import student_quantile
 from revar.evaluation.goals import ValueGoal
 from revar.evaluation.result import Checkpoint, EvaluationResult
 from revar.evaluation.returns.critics import CriticChoice

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from revar.collection.checkpoints import FIRST_CHECKPOINT
 from revar.collection.spending import count_affordable
 from revar.datasets.files import Conditions, save_dataset
 from revar.errors import InputError
 from revar.evaluation.amounts import spent_on
-from revar.evaluation.checkpoints import FIRST_CHECKPOINT
 from revar.evaluation.interrupts import EpisodeError, Interrupt, Stopped
 from revar.evaluation.result import Checkpoint, CollectedResult
 from revar.evaluation.returns.fitting import ReturnEstimator

@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from revar.collection.checkpoints import quantile
 from revar.datasets.files import Conditions
 from revar.environments.descriptions import read_space
 from revar.environments.opening import open_environment
 from revar.environments.spaces import layout_of
 from revar.errors import InputError
-from revar.evaluation.checkpoints import quantile
 from revar.evaluation.goals import ValueGoal
 from revar.evaluation.result import Checkpoint, EvaluationResult
 from revar.evaluation.returns.critics import choose_critics

@@ -82,7 +82,6 @@ if (form) {
       error.textContent = `The limits are not JSON: ${problem.message}`;
       return;
     }
-    if (field("seed")) asked.seed = Number(field("seed"));
     if (field("source") === "sent") {
       asked.actions = Number(field("actions"));
       if (field("names")) asked.policies = field("names").split(",").map((name) => name.trim());
@@ -96,11 +95,13 @@ if (form) {
       }
     }
     if (asked.policies) asked.question = field("question");
+    // As it was written: a number of JavaScript has 53 bits.
+    const seed = /^[0-9]+$/.test(field("seed")) ? `,"seed":${BigInt(field("seed"))}` : "";
     try {
       const response = await fetch("/api/campaigns", {
         method: "POST",
         headers: { "Content-Type": "application/json" },
-        body: JSON.stringify(asked),
+        body: JSON.stringify(asked).replace(/}$/, `${seed}}`),
       });
       const reply = await response.json();
       if (response.ok) location.href = `/campaigns/${encodeURIComponent(reply.name)}`;

@@ -3,7 +3,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from revar.evaluation.checkpoints import checkpoint_times, quantile, student_quantile
+from revar.collection.checkpoints import checkpoint_times, quantile, student_quantile
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""When an evaluation checks its interval, and what checking more than once costs.
+"""When a collection checks its interval, and what checking more than once costs.
 
-If the interval is to hold at whichever checkpoint the evaluation stops, its quantile must be larger
+If the interval is to hold at whichever checkpoint collection stops, its quantile must be larger
 than the normal one: z such that a Brownian motion stays within z sqrt(t) at all checkpoints with
 the wanted confidence (Pocock 1977, "Group sequential methods in the design and analysis of clinical
 trials"), computed by the recursion of Armitage, McPherson and Rowe 1969, "Repeated significance
@@ -14,7 +14,8 @@ from math import inf, sqrt
 import numpy as np
 from scipy.special import ndtr, stdtrit
 
-from revar.estimators.estimator import normal_quantile, together
+from revar.estimators.estimator import Estimate, normal_quantile, together
+from revar.estimators.ranking import MOST_UNVISITED, shows_nothing
 from revar.model.budget import Budget
 
 FIRST_CHECKPOINT = 100
@@ -65,6 +66,14 @@ def student_quantile(z: float, episodes: int) -> float:
     if episodes < 2:
         return inf
     return float(stdtrit(episodes - 1, ndtr(z)))
+
+
+def is_narrow(estimate: Estimate, z: float, half_width: float) -> bool:
+    """Whether value +- z * standard_error is that narrow, and rests on data."""
+    if shows_nothing(estimate):
+        return False
+    narrow = z * estimate.standard_error <= half_width
+    return narrow and estimate.unvisited_probability <= MOST_UNVISITED
 
 
 @cache

@@ -1,0 +1,140 @@
+"""Routes that carry out many requests of one campaign in one HTTP request, and in few commits."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from starlette.requests import Request
+
+from revar.campaigns.commands import (
+    ActionReply,
+    Command,
+    EpisodeReply,
+    Reply,
+    ask_action,
+    tell_reward,
+)
+from revar.campaigns.events import Started
+from revar.campaigns.service.messages import (
+    ActionOutcome,
+    ActionOutcomes,
+    ActMany,
+    EpisodeOutcome,
+    EpisodeOutcomes,
+    ErrorDetail,
+    RewardMany,
+    StartMany,
+)
+from revar.campaigns.service.replies import describe
+from revar.campaigns.service.routing import CAMPAIGN, find_thread, route
+from revar.campaigns.service.threads import CampaignThread
+from revar.campaigns.storage import StorageError
+from revar.errors import InputError
+
+Asked = TypeVar("Asked")
+Outcome = ActionReply | EpisodeReply | ErrorDetail
+
+
+@route(
+    "POST",
+    CAMPAIGN + "/starts",
+    "Start several episodes; each has an outcome of its own",
+    takes=StartMany,
+    gives={200: EpisodeOutcomes},
+)
+async def start_many(request: Request, body: StartMany) -> EpisodeOutcomes:
+    """Places in the budget for as many as there are."""
+    thread = await find_thread(request)
+    return _of_episodes(await _carry_out(thread, Started, body.episodes))
+
+
+@route(
+    "POST",
+    CAMPAIGN + "/acts",
+    "The actions of steps of several episodes; each has an outcome of its own",
+    takes=ActMany,
+    gives={200: ActionOutcomes},
+)
+async def act_many(request: Request, body: ActMany) -> ActionOutcomes:
+    """Ask for actions."""
+    thread = await find_thread(request)
+    definition = thread.campaign.definition
+    found = await _carry_out(
+        thread,
+        lambda act: ask_action(definition, act.episode, act.step, act.state, act.probabilities),
+        body.acts,
+    )
+    return ActionOutcomes(
+        [
+            ActionOutcome(
+                each if isinstance(each, ActionReply) else None,
+                each if isinstance(each, ErrorDetail) else None,
+            )
+            for each in found
+        ]
+    )
+
+
+@route(
+    "POST",
+    CAMPAIGN + "/rewards",
+    "Report what actions of several episodes led to; each has an outcome of its own",
+    takes=RewardMany,
+    gives={200: EpisodeOutcomes},
+)
+async def reward_many(request: Request, body: RewardMany) -> EpisodeOutcomes:
+    """Tell what actions led to."""
+    thread = await find_thread(request)
+    definition = thread.campaign.definition
+    found = await _carry_out(
+        thread,
+        lambda told: tell_reward(
+            definition,
+            told.episode,
+            told.step,
+            told.reward,
+            told.next_state,
+            told.cost,
+            told.amounts,
+        ),
+        body.rewards,
+    )
+    return _of_episodes(found)
+
+
+async def _carry_out(
+    thread: CampaignThread, command: Callable[[Asked], Command], asked: Iterable[Asked]
+) -> list[Outcome]:
+    """What came of each; one that is refused does not touch the others."""
+    made: list[asyncio.Future[Reply] | ErrorDetail] = []
+    for each in asked:
+        try:
+            made.append(thread.submit(command(each)))
+        except InputError as error:
+            made.append(describe(error)[1])
+    waiting = [each for each in made if not isinstance(each, ErrorDetail)]
+    await asyncio.gather(*waiting, return_exceptions=True)
+    return [each if isinstance(each, ErrorDetail) else _outcome(each) for each in made]
+
+
+def _outcome(done: "asyncio.Future[Reply]") -> Outcome:
+    problem = done.exception()
+    if isinstance(problem, StorageError):
+        raise problem  # of all of them: to be sent again
+    if isinstance(problem, Exception):
+        return describe(problem)[1]
+    reply = done.result()
+    assert isinstance(reply, ActionReply | EpisodeReply)
+    return reply
+
+
+def _of_episodes(found: list[Outcome]) -> EpisodeOutcomes:
+    return EpisodeOutcomes(
+        [
+            EpisodeOutcome(
+                each if isinstance(each, EpisodeReply) else None,
+                each if isinstance(each, ErrorDetail) else None,
+            )
+            for each in found
+        ]
+    )
