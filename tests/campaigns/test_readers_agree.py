@@ -1,7 +1,9 @@
 """All readers of one log agree on the whole state to the last bit, whatever was asked of whom."""
 
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -46,7 +48,13 @@ def whole_state(campaign: Campaign) -> dict[str, Any]:
     body = campaign.read(lambda state, _: snapshot_of(state)).body
     saved = msgspec.msgpack.decode(body)
     assert isinstance(saved, dict)
-    return {**saved, "policy": campaign.read(lambda state, _: sorted(state.policy.items()))}
+    waiting = campaign.read(lambda state, _: state.collection.put_off)
+    return {
+        **saved,
+        "policy": campaign.read(lambda state, _: sorted(state.policy.items())),
+        "put off": waiting
+        and (waiting.covered, [a.tolist() for a in waiting.statistics.arrays().values()]),
+    }
 
 
 def assert_agree(readers: Sequence[Campaign]) -> None:
@@ -85,6 +93,51 @@ def test_a_plan_that_is_due_is_made_where_the_log_is_folded() -> None:
         assert_agree([campaign, Campaign.open(storage, "due")])
         campaign.execute([tell_reward(campaign.definition, first, 0, 1.0, None)])
     assert were_due >= 4
+
+
+@pytest.mark.parametrize("definition", ["table", "sent by name"])
+def test_a_plan_that_is_put_off_is_the_same_for_all(
+    definition: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is made in the background of one process, and nowhere else before it is in force.
+
+    Acts go on meanwhile. Readers that follow, that come late, or that plan for themselves agree.
+    """
+    monkeypatch.setattr("revar.campaigns.log.PLANNED_AT_ONCE", 0)
+    storage = MemoryStorage()
+    asked: dict[str, Any] = {**POLICIES[definition], "actions": 2, "horizon": 2, "episodes": 300}
+    campaign = Campaign.create(storage, "later", seed=1, **asked)
+    follower = Campaign.open(storage, "later")
+    jobs: list[tuple[Callable[[], None], Future[None]]] = []
+
+    def later(job: Callable[[], None]) -> Future[None]:
+        jobs.append((job, Future()))
+        return jobs[-1][1]
+
+    campaign.plan_later = later
+    draw = random.Random(5)
+    behind: Counter[bool] = Counter()
+    sent = {"old": [0.5, 0.5], "new": [0.5, 0.5]} if definition != "table" else None
+    for turn in range(120):
+        pending = campaign.read(lambda state, _: state.collection.put_off)
+        before = campaign.read(lambda state, _: state.collection.plan_in_force)
+        episode = (follower if turn % 10 == 9 else campaign).start_episode()
+        episode.act("a", sent)
+        after = campaign.read(lambda state, _: state.collection.plan_in_force)
+        if pending is not None:  # its own plan is put in force by the follower, who has to make it
+            assert (after is before) == (turn % 10 != 9 and not jobs[-1][1].done())
+            behind[after is before] += 1
+        episode.reward(draw.gauss(0, 1), "b")
+        episode.act("b", sent)
+        episode.reward(draw.gauss(0, 1), None)
+        if jobs and not jobs[-1][1].done() and draw.random() < 0.2:
+            jobs[-1][0]()
+            jobs[-1][1].set_result(None)
+        if turn % 7 == 0:
+            assert_agree([campaign, follower, Campaign.open(storage, "later")])
+    assert behind[True] >= 8
+    assert behind[False] >= 3
+    assert_agree([campaign, follower, Campaign.open(storage, "later")])
 
 
 def decide(command: Command, state: CampaignState, now: float) -> None:

@@ -203,10 +203,13 @@ def answer_requests(made: Iterable[Any], replies: Iterable[Any]) -> list[Any]:
     return [each if isinstance(each, InputError) else next(found) for each in made]
 
 
-def propose(state: CampaignState, command: Command, now: Clock) -> tuple[list[Event], Verdict]:
+def propose(
+    state: CampaignState, command: Command, now: Clock, *, put_plan_off: bool = False
+) -> tuple[list[Event], Verdict]:
     """The events that would carry the command out, and the verdict on it as things stand.
 
-    There are events only where the command would take effect. The state does not change.
+    There are events only where the command would take effect. The state does not change. With
+    `put_plan_off` an act does not wait for a plan that is due.
     """
     event = _event(command) if isinstance(command, Act) else command
     if isinstance(event, Started) and event.merged:
@@ -220,7 +223,7 @@ def propose(state: CampaignState, command: Command, now: Clock) -> tuple[list[Ev
         return [], verdict
     if isinstance(command, Act):
         try:
-            event = _decide(state, command)
+            event = _decide(state, command, put_plan_off)
         except InputError as error:
             return [], refusal("invalid", str(error))
     return [event], verdict
@@ -243,7 +246,13 @@ def answer(state: CampaignState, command: Command, verdict: Verdict, now: Clock)
     return ActionReply(record.id, command.step, action, none_for_nan(propensity), repeated)
 
 
-def _event(command: Act, action: int = 0, propensity: float | None = None, draws: int = 0) -> Acted:
+def _event(
+    command: Act,
+    action: int = 0,
+    propensity: float | None = None,
+    draws: int = 0,
+    put_plan_off: bool = False,
+) -> Acted:
     return Acted(
         command.episode,
         command.step,
@@ -252,10 +261,11 @@ def _event(command: Act, action: int = 0, propensity: float | None = None, draws
         propensity,
         draws,
         command.probabilities,
+        put_plan_off=put_plan_off,
     )
 
 
-def _decide(state: CampaignState, command: Act) -> Acted:
+def _decide(state: CampaignState, command: Act, put_plan_off: bool) -> Acted:
     definition, states = state.definition, state.collection.states
     known = len(states) + (command.state not in states)
     check_size(definition.horizon, definition.actions, known, len(definition.names))
@@ -264,8 +274,9 @@ def _decide(state: CampaignState, command: Act) -> Acted:
         raise AssertionError(f"episode {command.episode} is over")
     sent = command.probabilities
     rows = state.policy[command.state] if sent is None else definition.rows(sent)
-    action, propensity, draws = episode.choose(command.state, told(rows))
-    return _event(command, action, none_for_nan(propensity), draws)
+    off = put_plan_off and episode.replaces_plan
+    action, propensity, draws = episode.choose(command.state, told(rows), put_plan_off=off)
+    return _event(command, action, none_for_nan(propensity), draws, off)
 
 
 def _error(state: CampaignState, verdict: Verdict, now: Clock) -> CampaignError:

@@ -27,7 +27,11 @@ class Started(msgspec.Struct, frozen=True, omit_defaults=True, tag="started"):
 
 
 class Acted(msgspec.Struct, frozen=True, omit_defaults=True, tag="acted"):
-    """An action was chosen. `draws` is how far that took the episode's random stream."""
+    """An action was chosen. `draws` is how far that took the episode's random stream.
+
+    With `put_plan_off` it was chosen by the plan in force, though another was due: that one is made
+    of what was known at the first such event, and put in force by the next act without this mark.
+    """
 
     episode: str
     step: int
@@ -37,6 +41,7 @@ class Acted(msgspec.Struct, frozen=True, omit_defaults=True, tag="acted"):
     draws: int = 0
     probabilities: Sent | None = None
     merged: bool = False  # it came from another campaign, and needs no place in the budget
+    put_plan_off: bool = False
 
 
 class Rewarded(msgspec.Struct, frozen=True, omit_defaults=True, tag="rewarded"):

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from typing import TypeVar, overload
 
 import msgspec
@@ -25,8 +26,10 @@ from revar.campaigns.state import CampaignState
 from revar.campaigns.storage import Storage
 from revar.campaigns.storage.interface import Entry
 from revar.campaigns.verdicts import Verdict
+from revar.collection.plans import PlanBasis
 
 PAGE = 5_000  # events read at a time
+PLANNED_AT_ONCE = 50_000  # combinations of step, state and action: some hundredths of a second
 
 Read = TypeVar("Read")
 
@@ -45,12 +48,15 @@ class CampaignLog:
         self.created = entry.created
         self.definition = msgspec.json.decode(entry.definition, type=Definition)
         self._lock = threading.RLock()
+        # Makes plans that take long in the background, where somebody sees to that.
+        self.plan_later: Callable[[Callable[[], None]], Future[None]] | None = None
+        self._planning: tuple[PlanBasis, Future[None]] | None = None
         snapshot = storage.load_snapshot(entry.id)
         self._state = restore(self.definition, snapshot)
         self._snapshot_position = self._state.position
         unusable = snapshot is not None and self._state.position == 0
         self.refresh()
-        if unusable and self._state.position > 0:
+        if unusable and self._state.position > 0 and self._state.collection.put_off is None:
             self._save_snapshot()  # in its place
 
     def read(self, reader: Callable[[CampaignState, float], Read]) -> Read:
@@ -58,6 +64,10 @@ class CampaignLog:
         with self._lock:
             self._read_on(None)
             return reader(self._state, self.storage.now())
+
+    def peek(self, reader: Callable[[CampaignState], Read]) -> Read:
+        """A number of the state as it is in memory, at once: it may change at any time."""
+        return reader(self._state)
 
     def events(self) -> Iterator[tuple[float, Event]]:
         """The log from its beginning: when each event was taken, and the event."""
@@ -97,8 +107,11 @@ class CampaignLog:
             events: list[Event] = []
             carried: dict[int, int] = {}  # place of an event -> of the command it carries out
             replies: list[Reply] = [None] * len(commands)
+            put_off = self._puts_plans_off()
             for place, command in enumerate(commands):
-                needed, verdict = propose(self._state, command, self.storage.now)
+                needed, verdict = propose(
+                    self._state, command, self.storage.now, put_plan_off=put_off
+                )
                 events += needed
                 if needed:
                     carried[len(events) - 1] = place
@@ -113,6 +126,7 @@ class CampaignLog:
 
             if events:
                 self._append(events, reply)
+                self._puts_plans_off()  # begins with one that has become due
             return replies
 
     def add(self, events: Sequence[Event]) -> list[Verdict]:
@@ -123,6 +137,19 @@ class CampaignLog:
             if events:
                 self._append(events, lambda _, verdict: verdicts.append(verdict))
             return verdicts
+
+    def _puts_plans_off(self) -> bool:
+        """Whether acts go on under the plan in force where another is due: it is being made."""
+        collection = self._state.collection
+        if self.plan_later is None or collection.cells < PLANNED_AT_ONCE:
+            return False
+        basis = collection.put_off
+        if basis is None:
+            return True
+        if self._planning is None or self._planning[0] is not basis:
+            made = self.plan_later(lambda: collection.make_plan_put_off(basis))
+            self._planning = basis, made
+        return not self._planning[1].done()
 
     def _append(self, events: Sequence[Event], judged: Callable[[int, Verdict], None]) -> None:
         """Append the events and replay the log up to them; `judged` is called with each verdict."""
@@ -146,7 +173,9 @@ class CampaignLog:
             self._keep_snapshot()
 
     def _keep_snapshot(self) -> None:
-        if snapshot_due(self._state.position, self._snapshot_position):
+        # What a plan that is waited for is made of is in the log alone.
+        waits = self._state.collection.put_off is not None
+        if not waits and snapshot_due(self._state.position, self._snapshot_position):
             self._save_snapshot()
 
     def _save_snapshot(self) -> None:

@@ -58,7 +58,7 @@ def _translate(event: Event, target: Campaign, source: Campaign) -> list[Event]:
     if isinstance(event, Started):
         return [Started(event.episode, merged=True)]
     if isinstance(event, Acted):
-        return [msgspec.structs.replace(event, merged=True)]
+        return [msgspec.structs.replace(event, merged=True, put_plan_off=False)]
     if isinstance(event, Rewarded | Finished | Extended):
         return [event]
     if isinstance(event, Merged) and event.campaign not in (target.id, source.id):

@@ -164,6 +164,7 @@ class CampaignState:
             event.action,
             nan_for_none(event.propensity),
             draws=event.draws,
+            put_plan_off=event.put_plan_off,
         )
 
     def _reward(self, event: Rewarded, record: EpisodeRecord, time: float) -> None:

@@ -69,15 +69,12 @@ class Status:
     @property
     def condition(self) -> str:
         """A word for where the campaign stands."""
-        if self.archived:
-            return "archived"
-        if self.left <= 0.0 or (self.precision is not None and self.precision.reached):
-            return "complete"
-        if self.closed:
-            return "closed"
-        if not self.leases:
-            return "waiting"
-        return "stalled" if all(lease.overdue for lease in self.leases) else "running"
+        return _condition(
+            self.archived,
+            self.left <= 0.0 or (self.precision is not None and self.precision.reached),
+            self.closed,
+            [lease.overdue for lease in self.leases],
+        )
 
     def __str__(self) -> str:
         lines = [
@@ -125,6 +122,26 @@ class Status:
 def ranking_of(collection: Collection, confidence: float = 0.95) -> Ranking:
     """The target policies of a collection, compared; intervals are those of normal errors."""
     return Ranking.of(collection.states.names, collection.joint_estimate(confidence))
+
+
+def condition_of(state: CampaignState, now: float) -> str:
+    """The condition that the status would have, without its estimate."""
+    ends = [record.seen + state.definition.lease for record in state.leases.values()]
+    complete = state.left <= 0.0 or state.precision.reached
+    return _condition(state.archived, complete, state.closed, [now >= end for end in ends])
+
+
+def _condition(archived: bool, complete: bool, closed: bool, overdue: list[bool]) -> str:
+    """A word; `overdue` says of each lease whether it has run out."""
+    if archived:
+        return "archived"
+    if complete:
+        return "complete"
+    if closed:
+        return "closed"
+    if not overdue:
+        return "waiting"
+    return "stalled" if all(overdue) else "running"
 
 
 def status_of(name: str, campaign_id: str, state: CampaignState, now: float) -> Status:

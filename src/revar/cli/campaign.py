@@ -1,4 +1,4 @@
-"""`revar campaign`: create, show, export, merge and close campaigns in a storage."""
+"""`revar campaign`: create, list, show, export and merge campaigns of a storage."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ storage_option = click.option(
 
 @click.group()
 def campaign() -> None:
-    """Create, show, export, merge and close campaigns.
+    """Create, show, export, merge, extend, close and remove campaigns.
 
     \b
     Examples:
@@ -65,6 +65,18 @@ def limit_options(command: Any) -> Any:
     default=900.0,
     show_default=True,
     help="Seconds of silence after which an episode's place may go to another.",
+)
+@click.option(
+    "--half-width",
+    type=float,
+    help="Start no more once the interval reaches so far to each side.",
+)
+@click.option(
+    "--confidence",
+    type=float,
+    default=0.95,
+    show_default=True,
+    help="Of the interval that --half-width is about.",
 )
 @click.option("--actions", type=int, default=None, help="How many; needed without --policy.")
 @click.option(
@@ -112,12 +124,15 @@ def create(
 @campaign.command("list")
 @storage_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-def list_campaigns(storage: str, as_json: bool) -> None:
+@click.option("--all", "with_archived", is_flag=True, help="Those that are archived, too.")
+def list_campaigns(storage: str, as_json: bool, with_archived: bool) -> None:
     """List the campaigns of a storage, in the order of creation."""
     from revar.campaigns import Campaign, open_storage
 
     with open_storage(storage, create=False) as store:
         found = [Campaign(store, entry).status() for entry in store.entries()]
+    if not with_archived:
+        found = [status for status in found if not status.archived]
     if as_json:
         _print_json(found)
         return
@@ -155,7 +170,7 @@ def list_campaigns(storage: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 def status(name: str, storage: str, as_json: bool) -> None:
     """Show where a campaign stands."""
-    found = _open(storage, name).status()
+    found = open_campaign(storage, name).status()
     if as_json:
         _print_json(found)
     else:
@@ -183,7 +198,7 @@ def export(name: str, storage: str, output: Path | None) -> None:
     form = "jsonl" if output is None else output.suffix.removeprefix(".")
     if form not in (*FORMATS, "npz", "parquet"):
         raise InputError(f"{output} must end in .jsonl, .csv, .npz or .parquet")
-    found = _open(storage, name)
+    found = open_campaign(storage, name)
     if output is not None and form not in FORMATS:
         save_dataset(found.dataset(), output)
         click.echo(f"wrote {output}")
@@ -214,7 +229,7 @@ def merge(name: str, source: str, storage: str, source_name: str | None) -> None
     from revar.campaigns import Campaign, open_storage
     from revar.campaigns.merging import merge as merge_campaigns
 
-    other = _open(source, source_name or name)
+    other = open_campaign(source, source_name or name)
     store = open_storage(storage)
     if store.find(name) is None:
         target = Campaign.copy_of(other, store, name)
@@ -224,20 +239,8 @@ def merge(name: str, source: str, storage: str, source_name: str | None) -> None
     click.echo(f"merged {done.episodes} new episodes, {done.events} events")
 
 
-@campaign.command()
-@click.argument("name")
-@storage_option
-def close(name: str, storage: str) -> None:
-    """Close a campaign: it starts no more episodes.
-
-    Those that are open may still act and report.
-    """
-    found = _open(storage, name)
-    found.close()
-    click.echo(str(found.status()))
-
-
-def _open(storage: str, name: str) -> "Campaign":
+def open_campaign(storage: str, name: str) -> "Campaign":
+    """The campaign of that name."""
     from revar.campaigns import Campaign
 
     return Campaign.open(storage, name)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from revar import __version__
-from revar.cli.campaign import campaign
+from revar.cli.campaign_end import campaign
 from revar.cli.compare import compare
 from revar.cli.evaluate import advise, evaluate
 from revar.cli.experiments import demo, report, reproduce
@@ -43,7 +43,7 @@ def revar() -> None:
       revar reproduce all         the paper's experiments and those beyond it, with reports
       revar report results        the reports again, from stored results
       revar serve                 live campaigns over HTTP, with a dashboard
-      revar campaign              create, show, export, merge and close campaigns
+      revar campaign              create, show, export, merge, extend and close campaigns
       revar list                  what there is: problems, strategies, estimators
     """
 

@@ -39,6 +39,11 @@ from revar.cli.campaign import storage_option
     help="Then callers that are slow to speak make room for others. Fewer where the system "
     "allows fewer open files.",
 )
+@click.option(
+    "--webhook",
+    metavar="URL",
+    help="Where a JSON message is sent when a campaign ends or stalls.",
+)
 @click.option("--log-json", is_flag=True, help="Log as JSON, with a line for every request.")
 def serve(
     storage: str,
@@ -47,6 +52,7 @@ def serve(
     token_file: Path | None,
     max_request_bytes: int,
     max_connections: int,
+    webhook: str | None,
     log_json: bool,
 ) -> None:
     """Serve campaigns: a JSON API and a dashboard.
@@ -76,5 +82,6 @@ def serve(
         largest_request=max_request_bytes,
         most_connections=max_connections,
         log_json=log_json,
+        webhook=webhook,
         started=lambda address: click.echo(f"revar serves campaigns at {address}"),
     )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from revar.collection.episode import Episode, EpisodeLog
-from revar.collection.plans import PlanInForce, Planner
+from revar.collection.plans import PlanBasis, PlanInForce, Planner
 from revar.collection.spending import conditions_of, count_affordable, totals_of
 from revar.collection.states import States
 from revar.errors import InputError
@@ -96,6 +96,7 @@ class Collection:
         self.prior_episodes = 0
         self.first_label: tuple[int, ...] | None = None  # of datasets, where it is known
         self.plan_in_force: PlanInForce | None = None  # None before the first step
+        self.put_off: PlanBasis | None = None  # of a plan that is due and waited for
         self._planner = Planner(self.strategy)
         self.log = EpisodeLog(self.amounts.names) if keep_episodes else None
 
@@ -196,6 +197,16 @@ class Collection:
         )
 
     @property
+    def plans_made(self) -> int:
+        """How many plans have been made here."""
+        return self._planner.made
+
+    @property
+    def cells(self) -> int:
+        """How many combinations of policy, step, state and action a plan is made for."""
+        return len(self.states.names) * self.horizon * len(self.states) * self.actions
+
+    @property
     def plan(self) -> Plan | None:
         """The plan in force, None before the first step."""
         return None if self.plan_in_force is None else self.plan_in_force.plan
@@ -231,6 +242,8 @@ class Collection:
         """
         if self.plan_in_force is not None and not self.plan_in_force.expired:
             return self.plan_in_force
+        if self.put_off is not None:
+            return self._planner.plan(*self.put_off)
         policies = self.states.policies_with(state, row)
         covered = self.states.with_rows
         if row is not None:
@@ -248,7 +261,20 @@ class Collection:
         plan = self.plan_in_force
         if plan is None or plan.expired:
             plan = self.plan_in_force = self.plan_due()
+            self.put_off = None
         return plan
+
+    def put_plan_off(self) -> PlanInForce:
+        """Follow the plan in force though another is due, which is made of what is known now."""
+        if self.plan_in_force is None or not self.plan_in_force.expired:
+            return self.put_plan_in_force()
+        if self.put_off is None:
+            self.put_off = PlanBasis(self.task, self.statistics.copy(), self.states.with_rows)
+        return self.plan_in_force
+
+    def make_plan_put_off(self, basis: PlanBasis) -> None:
+        """Make a plan that is waited for, in any thread; it is found when it is put in force."""
+        self._planner.plan(*basis)
 
     def scores_without_data(self, row: FloatArray) -> FloatArray:
         """Scores for a state with rows [J, A] that a plan does not cover, [1 or L, 1, A]."""

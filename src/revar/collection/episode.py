@@ -72,15 +72,30 @@ class Episode:
         self._take(number, plan, action, propensity)
         return action, propensity
 
-    def choose(self, state: Hashable, probabilities: Any) -> Decision:
-        """The decision that `act` would make. Nothing changes, not even the random stream."""
+    @property
+    def replaces_plan(self) -> bool:
+        """Whether its next action would put another plan in the place of the one in force."""
+        current, own = self._collection.plan_in_force, self.plan
+        due = current is not None and current.expired
+        return due and (own is None or own.plan.lasts == 0)
+
+    def choose(
+        self, state: Hashable, probabilities: Any, *, put_plan_off: bool = False
+    ) -> Decision:
+        """The decision that `act` would make. Nothing changes, not even the random stream.
+
+        With `put_plan_off`, a plan that is due is waited for, and the one in force is followed.
+        """
         collection = self._collection
         number = collection.states.find(state)
         self._check(state, number)
         row = collection.states.check(state, number, probabilities)
         plan = self.plan
-        if plan is None or plan.plan.lasts == 0:
+        if put_plan_off and self.replaces_plan:
+            plan = collection.plan_in_force
+        elif plan is None or plan.plan.lasts == 0:
             plan = collection.plan_due(number, row)
+        assert plan is not None
         place = len(collection.states) if number is None else number
         stream = _Peek(self.rng)
         action, propensity = plan.choose_action(
@@ -104,6 +119,7 @@ class Episode:
         propensity: float = np.nan,
         *,
         draws: int = 0,
+        put_plan_off: bool = False,
     ) -> None:
         """Take an action that was chosen before, as if it had been chosen now.
 
@@ -114,7 +130,7 @@ class Episode:
                 f"action {action} of episode {self.number}; there are "
                 f"{self._collection.actions} actions"
             )
-        number, _, plan = self._enter(state, probabilities)
+        number, _, plan = self._enter(state, probabilities, put_plan_off)
         self._take(number, plan, action, propensity)
         self.skip_draws(draws)
 
@@ -184,15 +200,18 @@ class Episode:
                 f"is asked to act in state {state!r}"
             )
 
-    def _enter(self, state: Hashable, probabilities: Any) -> tuple[int, FloatArray, PlanInForce]:
-        """Number the state, note its row, and put the plan in force that is due."""
+    def _enter(
+        self, state: Hashable, probabilities: Any, put_plan_off: bool = False
+    ) -> tuple[int, FloatArray, PlanInForce]:
+        """Number the state, note its row, and put the plan in force that is due, or put it off."""
         collection, plan = self._collection, self.plan
         states = collection.states
         if self.over or self.action is not None or self.state != states.find(state):
             self._check(state, states.find(state))
         number, row = states.enter(state, probabilities)
         if plan is None or plan.plan.lasts == 0:
-            plan = collection.put_plan_in_force()
+            begin = collection.put_plan_off if put_plan_off else collection.put_plan_in_force
+            plan = begin()
         return number, row, plan
 
     def _take(self, state: int, plan: PlanInForce, action: int, propensity: float) -> None:

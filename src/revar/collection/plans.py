@@ -29,6 +29,14 @@ class Decision(NamedTuple):
     draws: int
 
 
+class PlanBasis(NamedTuple):
+    """What a plan is made of: a task, statistics, and the states whose rows are known."""
+
+    task: Task
+    statistics: VisitStatistics
+    covered: frozenset[int]
+
+
 class PlanInForce:
     """A plan while it is followed: actions taken under it, and episodes finished."""
 
@@ -132,6 +140,7 @@ class Planner:
         self.strategy = strategy
         # Remembered, because a plan that is looked at is often put in force next.
         self._latest: tuple[Task, VisitStatistics, int, Plan] | None = None
+        self.made = 0  # plans
         self._without_data: dict[tuple[bytes, int, float, Budget | None], FloatArray] = {}
 
     def plan(
@@ -141,6 +150,7 @@ class Planner:
         if self._latest is None or not self._is_latest(task, statistics):
             plan = make_plan(self.strategy, task, statistics)
             self._latest = task, statistics, statistics.recorded, plan
+            self.made += 1
         return PlanInForce(self._latest[3], self.strategy.id, covered)
 
     def scores_without_data(self, task: Task) -> FloatArray:

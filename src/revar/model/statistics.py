@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterable
+from copy import copy
 from itertools import pairwise
 from math import isfinite
 from typing import Any, TypeVar, cast
@@ -264,6 +265,12 @@ class VisitStatistics:
         merged.add(self)
         merged.add(other)
         return merged
+
+    def copy(self) -> "VisitStatistics":
+        """The same statistics, to which nothing is added when something is to these."""
+        made = VisitStatistics.__new__(VisitStatistics)
+        made.__setstate__({name: copy(value) for name, value in self.__getstate__().items()})
+        return made
 
     # -- storage ---------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -34,6 +35,8 @@ from revar.campaigns.service.replies import error_reply, reply
 from revar.campaigns.service.threads import CampaignThreads, threads_left
 from revar.campaigns.service.tokens import Access
 from revar.campaigns.service.watching import WatchedStorage
+from revar.campaigns.service.webhook import Webhook, check_webhook
+from revar.campaigns.state import CampaignState
 from revar.campaigns.storage import Storage, StorageError
 from revar.errors import InputError, RefusedError
 
@@ -54,23 +57,37 @@ def make_app(
     token_file: Path | None = None,
     largest_request: int = LARGEST_REQUEST,
     metrics: Metrics | None = None,
+    webhook: str | None = None,
 ) -> RequestRecorder:
     """The application; it closes the storage when it is shut down.
 
-    Without tokens it answers only requests that name loopback as their host.
+    Without tokens it answers only requests that name loopback as their host. `webhook` is the
+    address that is told when campaigns end or stall.
     """
     access = Access(tokens, token_file)
     measured = metrics or Metrics()
+    if webhook is not None:
+        check_webhook(webhook)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        campaigns = CampaignThreads(WatchedStorage(storage, measured))
+        campaigns = CampaignThreads(WatchedStorage(storage, measured), measured)
         app.state.campaigns = campaigns
         app.state.readiness = Readiness(campaigns)
         measured.gauge("revar_open_campaigns", "Campaigns in memory", lambda: len(campaigns.open))
+        for name, meaning, count in (
+            ("revar_open_leases", "Open episodes of these that hold a place", _leases),
+            ("revar_plans", "Plans that were made for these", _plans),
+        ):
+            measured.gauge(name, meaning, partial(_sum, campaigns, count))
+        watching = None
+        if webhook is not None:
+            watching = asyncio.create_task(Webhook(webhook, campaigns, measured).watch())
         try:
             yield
         finally:
+            if watching is not None:
+                watching.cancel()
             await campaigns.stop()
 
     app = Starlette(
@@ -89,6 +106,18 @@ def make_app(
     app.state.access = access
     app.state.metrics = measured
     return RequestRecorder(Gate(app, access, measured, largest_request), measured)
+
+
+def _leases(state: CampaignState) -> int:
+    return len(state.leases)
+
+
+def _plans(state: CampaignState) -> int:
+    return state.collection.plans_made
+
+
+def _sum(campaigns: CampaignThreads, count: Callable[[CampaignState], int]) -> int:
+    return sum(campaign.peek(count) for campaign in campaigns.open)
 
 
 class Readiness:
@@ -162,6 +191,7 @@ def serve(
     token_file: Path | None = None,
     most_connections: int = MOST_CONNECTIONS,
     log_json: bool = False,
+    webhook: str | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; `started` is told the address."""
     if not tokens and token_file is None and not is_loopback(host):
@@ -171,7 +201,12 @@ def serve(
     configure_logs(as_json=log_json)
     metrics = Metrics()
     app = make_app(
-        storage, tokens, token_file=token_file, largest_request=largest_request, metrics=metrics
+        storage,
+        tokens,
+        token_file=token_file,
+        largest_request=largest_request,
+        metrics=metrics,
+        webhook=webhook,
     )
     connections = Connections(most_connections, lambda why: metrics.dropped.labels(why).inc())
     with listen(host, port) as listener:

@@ -115,7 +115,17 @@ async def overview(request: Request) -> Response:
     latest = reversed(names[-LISTED:])
     found = await campaigns.read_many(latest, Campaign.status, OVERVIEW_PATIENCE)
     rows = [_row(name, status) for name, status in found.items()]
-    return _page(request, "overview.html", rows=rows, total=len(names))
+    archived = [row for row in rows if row.status is not None and row.status.archived]
+    show_archived = "archived" in request.query_params
+    return _page(
+        request,
+        "overview.html",
+        rows=rows if show_archived else [row for row in rows if row not in archived],
+        total=len(names),
+        listed=len(rows),
+        archived=len(archived),
+        show_archived=show_archived,
+    )
 
 
 @dataclass(frozen=True)

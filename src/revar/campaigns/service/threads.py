@@ -10,17 +10,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any, TypeVar
 
 from revar.campaigns.campaign import Campaign
 from revar.campaigns.commands import Command, Reply
+from revar.campaigns.service.metrics import Metrics
 from revar.campaigns.storage.interface import Storage, StorageError
 
 MOST_AT_ONCE = 256  # commands in one commit
 IDLE = 30.0  # seconds after which a thread ends that has nothing to do
-READERS, OPENERS, DOWNLOADERS = 8, 64, 4  # threads
+READERS, OPENERS, DOWNLOADERS, PLANNERS = 8, 64, 4, 2  # threads
 LISTED_AT_ONCE = 4  # campaigns that are opened for a list at a time
 LINES = 500  # of a download sent at once
 STOPPING = 8.0  # seconds that commands under way get when the service stops
@@ -95,14 +96,16 @@ def _deliver(futures: "list[asyncio.Future[Reply]]", replies: "list[Reply] | Exc
 class CampaignThreads:
     """The campaigns of a storage that have been asked for."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, metrics: Metrics) -> None:
         self.storage = storage
+        self._metrics = metrics
         self._threads: dict[str, CampaignThread] = {}
         self._opening: dict[str, asyncio.Task[CampaignThread]] = {}
         self._for_lists = asyncio.Semaphore(LISTED_AT_ONCE)
         self._readers = ThreadPoolExecutor(READERS, POOL + "read")
         self._openers = ThreadPoolExecutor(OPENERS, POOL + "open")
         self._downloaders = ThreadPoolExecutor(DOWNLOADERS, POOL + "download")
+        self._planners = ThreadPoolExecutor(PLANNERS, "plan")
 
     @property
     def open(self) -> list[Campaign]:
@@ -191,7 +194,7 @@ class CampaignThreads:
         closing.start()
         while closing.is_alive() and loop.time() < ends + 1.0:
             await asyncio.sleep(0.01)
-        for pool in (self._readers, self._openers, self._downloaders):
+        for pool in (self._readers, self._openers, self._downloaders, self._planners):
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _forget(self, name: str) -> None:
@@ -201,7 +204,15 @@ class CampaignThreads:
 
     async def _open(self, name: str) -> CampaignThread:
         campaign = await self._in_pool(self._openers, lambda: Campaign.open(self.storage, name))
+        campaign.plan_later = self._plan_later
         return self._threads.setdefault(name, CampaignThread(campaign))
+
+    def _plan_later(self, plan: Callable[[], None]) -> "Future[None]":
+        def timed() -> None:
+            with self._metrics.planning.time():
+                plan()
+
+        return self._planners.submit(timed)
 
     def _opened(self, name: str, task: "asyncio.Task[CampaignThread]") -> None:
         del self._opening[name]

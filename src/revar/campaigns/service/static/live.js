@@ -20,7 +20,8 @@ function replace(fresh) {
     return;
   }
   next.forEach((element, place) => {
-    if (now[place].tagName !== "DETAILS" && now[place].outerHTML !== element.outerHTML) {
+    const typing = now[place].contains(document.activeElement) && document.activeElement.value;
+    if (now[place].tagName !== "DETAILS" && !typing && now[place].outerHTML !== element.outerHTML) {
       now[place].replaceWith(element);
     }
   });
@@ -48,6 +49,44 @@ if (main.hasAttribute("data-live")) {
   setInterval(refresh, EVERY);
   document.addEventListener("visibilitychange", refresh);
 }
+
+// Buttons and forms that say themselves what they send, and where to.
+async function send(element, body) {
+  const place = element.closest("section") || main;
+  const alert = place.querySelector("[role=alert]");
+  if (element.dataset.sure && !window.confirm(element.dataset.sure)) return;
+  let problem = "The service did not answer.";
+  try {
+    const options = { method: element.dataset.send };
+    if (options.method === "POST") {
+      options.headers = { "Content-Type": "application/json" };
+      options.body = JSON.stringify(body);
+    }
+    const response = await fetch(element.dataset.to, options);
+    if (response.ok) {
+      if (element.dataset.then) location.href = element.dataset.then;
+      else await refresh();
+      return;
+    }
+    problem = (await response.json()).error.message;
+  } catch {
+    show(false);
+  }
+  if (alert) alert.textContent = problem;
+  else window.alert(problem);
+}
+
+main.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-send]");
+  if (button) send(button, {});
+});
+
+main.addEventListener("submit", (event) => {
+  if (!event.target.matches("form[data-send]")) return;
+  event.preventDefault();
+  const fields = Array.from(new FormData(event.target));
+  send(event.target, Object.fromEntries(fields.map(([name, text]) => [name, Number(text)])));
+});
 
 function limitsOf(field) {
   const limits = {};
@@ -94,6 +133,7 @@ if (form) {
         return;
       }
     }
+    if (field("half_width")) asked.half_width = Number(field("half_width"));
     if (asked.policies) asked.question = field("question");
     // As it was written: a number of JavaScript has 53 bits.
     const seed = /^[0-9]+$/.test(field("seed")) ? `,"seed":${BigInt(field("seed"))}` : "";
