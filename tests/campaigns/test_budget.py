@@ -9,6 +9,7 @@ from revar.campaigns import (
     CampaignError,
     MemoryStorage,
 )
+from revar.campaigns.leases import LeaseClock
 from tests.campaigns.worlds import Clock
 
 
@@ -207,7 +208,7 @@ def test_a_lease_renewed_meanwhile_is_not_taken(clock: Clock) -> None:
     alive = campaign.start_episode()
     clock.time += 11
     slow_worker = Campaign.open(campaign.storage, campaign.name)
-    released = slow_worker.read(lambda state, now: state.overdue(now))
+    released = slow_worker.read(lambda state, _: LeaseClock(campaign.storage).overdue(state))
     assert [record.id for record in released] == [alive.id]
     alive.act("s")  # renewed, after the other had looked
     from revar.campaigns.events import Released

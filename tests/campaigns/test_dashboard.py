@@ -14,7 +14,7 @@ from tests.campaigns.serving import Service, call, serving
 from tests.campaigns.worlds import World, policy_of
 
 TOKEN = "a-token-for-the-dashboard"
-WIDTHS = (390, 768, 1280)
+WIDTHS = (400, 800, 1200)
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +153,42 @@ def test_what_a_comparison_shows(service: Service, browser: Browser) -> None:
     assert "no step is complete yet" in browser.text("main")
     browser.open(service.address + "/")
     assert "leads, not decided yet" in browser.text("main")
+
+
+def test_a_campaign_is_managed(service: Service, browser: Browser) -> None:
+    """A lease is released, the budget extended, the campaign archived and removed."""
+    large = 2**62 + 1  # more than a number of JavaScript can hold
+    browser.open(service.address + "/new")
+    for name, value in (("name", "managed"), ("seed", str(large))):
+        browser.find(f"input[name={name}]").send_keys(value)
+    amount_field = browser.find("input[name=amount]")
+    amount_field.clear()
+    amount_field.send_keys("1")
+    browser.find("form#create button").click()
+    browser.until(lambda: browser.driver.current_url.endswith("/campaigns/managed"))
+    status = call(service.address, "/api/campaigns/managed")[1]
+    assert (status["seed"], status["budget"]) == (large, 1)
+
+    def press(selector: str, sure: bool = True) -> None:
+        browser.find(selector).click()
+        if sure:
+            browser.driver.switch_to.alert.accept()
+
+    call(service.address, "/api/campaigns/managed/episodes", {"episode": "left"})
+    press("button[data-to$='/left/abandon']")
+    browser.until(lambda: "No episode is open" in browser.text("main"))
+    browser.find("#manage input").send_keys("9")
+    press("#manage form button", sure=False)
+    browser.until(lambda: "of 10" in browser.text("main"))
+    press("#manage button[data-to$=close]")
+    browser.until(lambda: "closed" in browser.text("h1"))
+    press("#manage button[data-to$=reopen]", sure=False)
+    browser.until(lambda: "waiting" in browser.text("h1"))
+    press("#manage button[data-to$=archive]")
+    browser.until(lambda: "archived" in browser.text("h1"))
+    press("#manage button[data-send=DELETE]")
+    browser.until(lambda: browser.driver.current_url == service.address + "/")
+    assert call(service.address, "/api/campaigns/managed")[0] == 404
 
 
 def test_a_comparison_is_created_with_the_form(service: Service, browser: Browser) -> None:

@@ -158,7 +158,8 @@ def test_a_lost_connection_is_made_again(postgres_url: str) -> None:
 
 def test_durable_settings(tmp_path: Path) -> None:
     storage = SQLiteStorage(tmp_path / "campaigns.db")
-    ask = storage._connection.execute
+    assert storage._writer is not None
+    ask = storage._writer.execute
     assert ask("PRAGMA journal_mode").fetchone() == ("wal",)
     assert ask("PRAGMA synchronous").fetchone() == (2,)  # FULL
     assert ask("PRAGMA application_id").fetchone()[0] == sqlite.APPLICATION

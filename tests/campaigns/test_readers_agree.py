@@ -13,7 +13,8 @@ import pytest
 from revar.campaigns import Campaign, MemoryStorage
 from revar.campaigns.commands import Act, Command, propose, tell_reward
 from revar.campaigns.events import Closed, Finished, Released, Rewarded, Sent, Started
-from revar.campaigns.snapshots import snapshot_of
+from revar.campaigns.leases import LeaseClock
+from revar.campaigns.snapshots import read_snapshot, snapshot_of
 from revar.campaigns.state import CampaignState
 from revar.campaigns.storage.interface import AppendResult
 from tests.campaigns.worlds import Clock
@@ -45,12 +46,11 @@ TURNS = 250
 
 def whole_state(campaign: Campaign) -> dict[str, Any]:
     """Everything that a reader knows, as its snapshot holds it: statistics, plans, episodes."""
-    body = campaign.read(lambda state, _: snapshot_of(state)).body
-    saved = msgspec.msgpack.decode(body)
-    assert isinstance(saved, dict)
+    saved = read_snapshot(campaign.read(lambda state, _: snapshot_of(state)))
+    assert saved is not None
     waiting = campaign.read(lambda state, _: state.collection.put_off)
     return {
-        **saved,
+        **msgspec.structs.asdict(saved),
         "policy": campaign.read(lambda state, _: sorted(state.policy.items())),
         "put off": waiting
         and (waiting.covered, [a.tolist() for a in waiting.statistics.arrays().values()]),
@@ -141,7 +141,7 @@ def test_a_plan_that_is_put_off_is_the_same_for_all(
 
 
 def decide(command: Command, state: CampaignState, now: float) -> None:
-    propose(state, command, lambda: now)
+    propose(state, command, LeaseClock(MemoryStorage(lambda: now)))
 
 
 class Racing(MemoryStorage):

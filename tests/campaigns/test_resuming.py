@@ -1,5 +1,6 @@
 """A campaign that is opened anew at every step is the one that was never closed."""
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -97,23 +98,27 @@ def test_a_snapshot_restores_every_bit() -> None:
     assert snapshot_of(again).body == saved.body
 
 
-def test_a_snapshot_that_is_not_understood_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_that_is_damaged_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is wrong with it, the log is read instead: no bit may be another one."""
     world = World.named("tree")
-    storage = MemoryStorage()
     campaign = Campaign.create(
-        storage, "campaign", policy=world.policy, horizon=world.horizon, episodes=5, seed=1
+        MemoryStorage(), "c", policy=world.policy, horizon=world.horizon, episodes=5, seed=1
     )
     for episode in campaign.episodes():
         world.play(episode)
     saved = snapshot_of(campaign.read(lambda state, _: state))
-    for body in (
-        b"",
-        b"\x93",
-        saved.body.replace(b"format" + bytes([snapshots.FORMAT]), b"format\x63"),
-    ):
-        assert body != saved.body
-        state = restore(campaign.definition, type(saved)(saved.position, body))
-        assert state.position == 0
+    assert restore(campaign.definition, saved).position == saved.position
+    damaged = [b"", b"\x93", saved.body[:-1], saved.body + b"\x00"]
+    draw = random.Random(7)
+    for _ in range(150):
+        body, bit = bytearray(saved.body), draw.randrange(8 * len(saved.body))
+        body[bit // 8] ^= 1 << bit % 8
+        damaged.append(bytes(body))
+    for body in damaged:
+        assert restore(campaign.definition, Snapshot(saved.position, body)).position == 0
+    assert restore(campaign.definition, Snapshot(saved.position + 1, saved.body)).position == 0
+    monkeypatch.setattr(snapshots, "FORMAT", snapshots.FORMAT + 1)
+    assert restore(campaign.definition, saved).position == 0
 
 
 def test_a_snapshot_that_cannot_be_used_is_replaced() -> None:

@@ -197,7 +197,7 @@ def test_a_storage_that_fails_is_told(tmp_path: Path) -> None:
     storage = SQLiteStorage(tmp_path / "gone.db")
     with TestClient(make_app(storage), base_url=LOOPBACK) as client:
         start(client)
-        storage._connection.close()
+        storage.close()
         assert code(client.post("/api/campaigns/ads/episodes", json={})) == (503, "storage")
         assert client.get("/").status_code == 503
 

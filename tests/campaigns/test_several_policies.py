@@ -12,6 +12,7 @@ import revar
 from revar.campaigns import Campaign, CampaignEpisode, CampaignError, MemoryStorage, snapshots
 from revar.campaigns.commands import Act, propose
 from revar.campaigns.events import Acted, Sent, decode_event, encode_event
+from revar.campaigns.leases import LeaseClock
 from revar.campaigns.merging import merge
 from revar.campaigns.snapshots import restore, snapshot_of
 from revar.campaigns.status_messages import StatusMessage
@@ -209,7 +210,9 @@ def test_events_carry_names_where_there_are_several() -> None:
     campaign = shop()
     episode = campaign.start_episode()
     command = Act(episode.id, 0, b'"cart"', SHOP)
-    (event,), _ = campaign.read(lambda state, _: propose(state, command, lambda: 0.0))
+    (event,), _ = campaign.read(
+        lambda state, _: propose(state, command, LeaseClock(campaign.storage))
+    )
     assert msgspec.json.decode(encode_event(event))["probabilities"] == SHOP
 
 

@@ -35,7 +35,7 @@ from revar.campaigns.events import (
     Started,
 )
 from revar.campaigns.export import dataset_of, export_episodes
-from revar.campaigns.log import CampaignLog
+from revar.campaigns.log import CampaignLog, Progress
 from revar.campaigns.rules import (
     BudgetReservedError,
     BudgetSpentError,
@@ -125,13 +125,19 @@ class Campaign(CampaignLog):
             return cls(store, found)
 
     @classmethod
-    def open(cls, storage: Storage | str, name: str) -> "Campaign":
-        """The campaign of that name, as it stands."""
+    def open(
+        cls, storage: Storage | str, name: str, progress: Progress | None = None
+    ) -> "Campaign":
+        """The campaign of that name, as it stands.
+
+        Without a snapshot its whole log is read; `progress` is then called with how many of its
+        events have been, and how many there are.
+        """
         store = open_storage(storage, create=False)
         entry = store.find(check_name(name))
         if entry is None:
             raise UnknownCampaignError(name)
-        return cls(store, entry)
+        return cls(store, entry, progress)
 
     @classmethod
     def copy_of(cls, source: "Campaign", storage: Storage | str, name: str) -> "Campaign":

@@ -27,10 +27,12 @@ from revar.campaigns.events import (
     Started,
     encode_state,
 )
+from revar.campaigns.leases import LeaseClock
 from revar.campaigns.policies import check_sent, told
 from revar.campaigns.records import EpisodeRecord
 from revar.campaigns.rules import BudgetReservedError, BudgetSpentError, CampaignError, judge
 from revar.campaigns.state import CampaignState
+from revar.campaigns.text import quoted
 from revar.campaigns.verdicts import TAKEN, Effect, Verdict, refusal
 from revar.errors import InputError
 from revar.model.trajectory import none_for_nan
@@ -100,7 +102,6 @@ class ActionReply(msgspec.Struct, frozen=True):
 
 RequestError: TypeAlias = CampaignError | InputError  # the answer to one of several requests
 Reply: TypeAlias = EpisodeReply | ActionReply | CampaignError | None
-Clock: TypeAlias = Callable[[], float]
 Made = TypeVar("Made")
 
 
@@ -184,9 +185,7 @@ def extend_budget(
     return Extended(chosen, more.amount)
 
 
-def make_commands(
-    make: Callable[[Any], Made], requests: Iterable[Any]
-) -> list["Made | InputError"]:
+def make_commands(make: Callable[[Any], Made], requests: Iterable[Any]) -> list[Made | InputError]:
     """A command for each of several requests, or the error that there is in it."""
     made: list[Made | InputError] = []
     for request in requests:
@@ -204,7 +203,7 @@ def answer_requests(made: Iterable[Any], replies: Iterable[Any]) -> list[Any]:
 
 
 def propose(
-    state: CampaignState, command: Command, now: Clock, *, put_plan_off: bool = False
+    state: CampaignState, command: Command, clock: LeaseClock, *, put_plan_off: bool = False
 ) -> tuple[list[Event], Verdict]:
     """The events that would carry the command out, and the verdict on it as things stand.
 
@@ -215,24 +214,26 @@ def propose(
     if isinstance(event, Started) and event.merged:
         return [], refusal("invalid", "an episode that was merged cannot be started")
     # Nothing else depends on the time.
-    verdict = judge(state, event, now() if isinstance(event, Released) else 0.0)
+    verdict = judge(state, event, clock.now() if isinstance(event, Released) else 0.0)
     if verdict.code == "budget-reserved":
-        run_out = [Released(record.id) for record in state.overdue(now())]
+        run_out = [Released(record.id) for record in clock.overdue(state)]
         return ([*run_out, event], TAKEN) if run_out else ([], verdict)
     if verdict.effect is not Effect.TAKEN:
         return [], verdict
-    if isinstance(command, Act):
-        try:
+    try:
+        if isinstance(command, Act):
             event = _decide(state, command, put_plan_off)
-        except InputError as error:
-            return [], refusal("invalid", str(error))
+        elif isinstance(event, Rewarded):
+            _check_room(state, event.following, "next_state")
+    except InputError as error:
+        return [], refusal("invalid", str(error))
     return [event], verdict
 
 
-def answer(state: CampaignState, command: Command, verdict: Verdict, now: Clock) -> Reply:
+def answer(state: CampaignState, command: Command, verdict: Verdict, clock: LeaseClock) -> Reply:
     """What the caller is told, after the events have been replayed."""
     if verdict.effect is Effect.REFUSED:
-        return _error(state, verdict, now)
+        return _error(state, verdict, clock)
     if isinstance(command, AboutCampaign):
         return None
     record = state.records[command.episode]
@@ -266,9 +267,8 @@ def _event(
 
 
 def _decide(state: CampaignState, command: Act, put_plan_off: bool) -> Acted:
-    definition, states = state.definition, state.collection.states
-    known = len(states) + (command.state not in states)
-    check_size(definition.horizon, definition.actions, known, len(definition.names))
+    definition = state.definition
+    _check_room(state, command.state, "the state")
     episode = state.records[command.episode].episode
     if episode is None:
         raise AssertionError(f"episode {command.episode} is over")
@@ -279,11 +279,21 @@ def _decide(state: CampaignState, command: Act, put_plan_off: bool) -> Acted:
     return _event(command, action, none_for_nan(propensity), draws, off)
 
 
-def _error(state: CampaignState, verdict: Verdict, now: Clock) -> CampaignError:
+def _check_room(state: CampaignState, key: bytes | None, name: str) -> None:
+    """Refuse a state that is new, where the campaign has no room for another."""
+    definition, states = state.definition, state.collection.states
+    if key is None or key in states:
+        return
+    sizes = definition.horizon, definition.actions, len(states) + 1, len(definition.names)
+    try:
+        check_size(*sizes)
+    except InputError as error:
+        raise InputError(f"{name} {quoted(key)} is new, and {error}") from None
+
+
+def _error(state: CampaignState, verdict: Verdict, clock: LeaseClock) -> CampaignError:
     if verdict.code == "budget-spent":
         return BudgetSpentError(verdict.code, verdict.reason)
     if verdict.code == "budget-reserved":
-        ends = [record.seen + state.definition.lease for record in state.leases.values()]
-        wait = min(ends) - now() if ends else 0.0
-        return BudgetReservedError(verdict.code, verdict.reason, max(0.0, wait))
+        return BudgetReservedError(verdict.code, verdict.reason, clock.wait(state))
     return CampaignError(verdict.code, verdict.reason)

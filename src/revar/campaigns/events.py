@@ -4,6 +4,7 @@ An event says what somebody asks for or reports. Whether it takes effect follows
 before it (see `rules`), so an event that stands in the log twice does no harm.
 """
 
+from collections.abc import Sequence
 from math import isfinite
 from typing import Any, Literal, TypeAlias
 
@@ -125,6 +126,13 @@ AboutEpisode: TypeAlias = Started | Acted | Rewarded | Finished | Released | Ren
 AboutCampaign: TypeAlias = Merged | Extended | Closed | Reopened | Archived
 Event: TypeAlias = AboutEpisode | AboutCampaign
 
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """Stands for an entry of a log that is damaged. It has no effect, whoever reads it."""
+
+    reason: str
+
+
 _ENCODER = msgspec.json.Encoder()
 _DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
@@ -134,9 +142,21 @@ def encode_event(event: Event) -> bytes:
     return _ENCODER.encode(event)
 
 
-def decode_event(body: bytes) -> Event:
-    """The event that stands in a log."""
-    return _DECODER.decode(body)
+def decode_event(body: bytes) -> Event | Unreadable:
+    """The event that stands in a log; one that cannot be read is said to be that."""
+    try:
+        return _DECODER.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        return Unreadable(str(error))
+
+
+def decode_events(bodies: Sequence[bytes]) -> Sequence[Event | Unreadable]:
+    """The events that stand in a log, one after the other."""
+    try:
+        events = _DECODER.decode_lines(b"\n".join(bodies))
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        events = []
+    return events if len(events) == len(bodies) else [decode_event(body) for body in bodies]
 
 
 def encode_state(value: Any, name: str = "state") -> bytes:
@@ -170,7 +190,7 @@ def _plain(value: Any, name: str, depth: int) -> Any:
     if depth > DEEPEST:
         raise InputError(f"{name} is nested deeper than {DEEPEST} levels")
     if value is None or isinstance(value, bool | str):
-        return value
+        return str(value) if isinstance(value, str) else value  # a text of NumPy's, too
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
@@ -181,7 +201,7 @@ def _plain(value: Any, name: str, depth: int) -> Any:
         wrong = next((key for key in value if not isinstance(key, str)), None)
         if wrong is not None:
             raise InputError(f"{name} has the key {wrong!r}; keys of a JSON object are texts")
-        return {key: _plain(item, name, depth + 1) for key, item in value.items()}
+        return {str(key): _plain(item, name, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item, name, depth + 1) for item in value]
     if hasattr(value, "tolist"):  # numbers and arrays of NumPy

@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 from revar.campaigns.definition import Definition
-from revar.campaigns.events import Acted, Event, Rewarded, decode_state
-from revar.campaigns.rules import events_in_effect
+from revar.campaigns.events import Acted, Event, Finished, Rewarded, Unreadable, decode_state
+from revar.campaigns.folding import events_in_effect
 from revar.model.trajectory import ENDED, Dataset, Trajectory, nan_for_none
 
 FORMATS = ("jsonl", "csv")
@@ -41,35 +41,47 @@ class ExportedEpisode:
     complete: bool = False  # it ended, or reached the horizon
     steps: list[Step] = field(default_factory=list)
 
+    def add(self, acted: Acted, rewarded: Rewarded, time: float, horizon: int) -> None:
+        """The next step, of both its events."""
+        self.steps.append(
+            Step(
+                rewarded.step,
+                bytes(acted.state),
+                acted.action,
+                acted.propensity,
+                rewarded.reward,
+                rewarded.following,
+                time,
+                rewarded.cost,
+                rewarded.amounts,
+            )
+        )
+        self.complete = rewarded.following is None or rewarded.step + 1 == horizon
+
 
 def export_episodes(
-    definition: Definition, events: Iterable[tuple[float, Event]]
-) -> list[ExportedEpisode]:
-    """Every episode with complete steps, by number; events without effect are left out."""
+    definition: Definition, events: Iterable[tuple[float, Event | Unreadable]]
+) -> Iterator[ExportedEpisode]:
+    """Episodes with complete steps, each as soon as nothing more can come of it.
+
+    Those from which more may come follow at the end. Events without effect are left out. Only
+    episodes that are open are kept in memory with their steps.
+    """
     waiting: dict[str, Acted] = {}
-    episodes: dict[str, ExportedEpisode] = {}
+    under_way: dict[str, ExportedEpisode] = {}
     for time, event, state in events_in_effect(definition, events):
         if isinstance(event, Acted):
             waiting[event.episode] = event
         elif isinstance(event, Rewarded):
             acted = waiting.pop(event.episode)
             number = state.records[event.episode].number
-            episode = episodes.setdefault(event.episode, ExportedEpisode(event.episode, number))
-            episode.steps.append(
-                Step(
-                    event.step,
-                    bytes(acted.state),
-                    acted.action,
-                    acted.propensity,
-                    event.reward,
-                    event.following,
-                    time,
-                    event.cost,
-                    event.amounts,
-                )
-            )
-            episode.complete = event.following is None or event.step + 1 == definition.horizon
-    return sorted(episodes.values(), key=lambda episode: episode.number)
+            episode = under_way.setdefault(event.episode, ExportedEpisode(event.episode, number))
+            episode.add(acted, event, time, definition.horizon)
+        if isinstance(event, Rewarded | Finished) and state.records[event.episode].episode is None:
+            waiting.pop(event.episode, None)
+            if event.episode in under_way:
+                yield under_way.pop(event.episode)
+    yield from sorted(under_way.values(), key=lambda episode: episode.number)
 
 
 def dataset_of(
@@ -81,7 +93,8 @@ def dataset_of(
     def number(state: bytes | None) -> int:
         return ENDED if state is None else numbers.setdefault(state, len(numbers))
 
-    chosen = [episode for episode in episodes if episode.complete or partial]
+    ordered = sorted(episodes, key=lambda episode: episode.number)
+    chosen = [episode for episode in ordered if episode.complete or partial]
     trajectories = [
         Trajectory.of(
             [number(step.state) for step in episode.steps],
@@ -113,9 +126,12 @@ def state_label(state: bytes) -> Hashable:
 
 
 def export_text(
-    definition: Definition, events: Iterable[tuple[float, Event]], form: str
+    definition: Definition, events: Iterable[tuple[float, Event | Unreadable]], form: str
 ) -> Iterator[str]:
-    """The complete steps as text, piece by piece: one episode a line, or one step a row."""
+    """The complete steps as text, piece by piece: one episode a line, or one step a row.
+
+    Episodes come in the order in which they ended; see `export_episodes`.
+    """
     episodes = export_episodes(definition, events)
     return _json_lines(episodes) if form == "jsonl" else _rows(definition, episodes)
 
@@ -139,9 +155,9 @@ class _EpisodeLine(msgspec.Struct, frozen=True):
 
 
 def read_json_lines(text: bytes) -> list[ExportedEpisode]:
-    """The episodes that `export_text` wrote as JSON lines, by number."""
+    """The episodes that `export_text` wrote as JSON lines."""
     lines = msgspec.json.Decoder(_EpisodeLine).decode_lines(text)
-    episodes = [
+    return [
         ExportedEpisode(
             line.episode,
             line.number,
@@ -163,10 +179,9 @@ def read_json_lines(text: bytes) -> list[ExportedEpisode]:
         )
         for line in lines
     ]
-    return sorted(episodes, key=lambda episode: episode.number)
 
 
-def _json_lines(episodes: list[ExportedEpisode]) -> Iterator[str]:
+def _json_lines(episodes: Iterable[ExportedEpisode]) -> Iterator[str]:
     for episode in episodes:
         record = {
             "episode": episode.id,
@@ -208,32 +223,32 @@ COLUMNS = (
 )
 
 
-def _rows(definition: Definition, episodes: list[ExportedEpisode]) -> Iterator[str]:
+def _rows(definition: Definition, episodes: Iterable[ExportedEpisode]) -> Iterator[str]:
     paid = definition.budget is not None
     names = definition.limited_sums
-    yield _csv_line((*COLUMNS, *(["cost"] * paid), *(f"amounts.{name}" for name in names)))
+    yield _csv([(*COLUMNS, *(["cost"] * paid), *(f"amounts.{name}" for name in names))])
     for episode in episodes:
-        for step in episode.steps:
-            yield _csv_line(
-                (
-                    episode.id,
-                    episode.number,
-                    str(episode.complete).lower(),
-                    step.step,
-                    step.state.decode(),
-                    step.action,
-                    "" if step.propensity is None else step.propensity,
-                    step.reward,
-                    "" if step.next_state is None else step.next_state.decode(),
-                    step.time,
-                    *definition.amounts(step.cost, step.amounts),
-                )
+        yield _csv(
+            (
+                episode.id,
+                episode.number,
+                str(episode.complete).lower(),
+                step.step,
+                step.state.decode(),
+                step.action,
+                "" if step.propensity is None else step.propensity,
+                step.reward,
+                "" if step.next_state is None else step.next_state.decode(),
+                step.time,
+                *definition.amounts(step.cost, step.amounts),
             )
+            for step in episode.steps
+        )
 
 
-def _csv_line(values: tuple[Any, ...]) -> str:
+def _csv(rows: Iterable[tuple[Any, ...]]) -> str:
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerow(values)
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
     return buffer.getvalue()
 
 

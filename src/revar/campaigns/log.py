@@ -3,7 +3,8 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import TypeVar, overload
+from contextlib import suppress
+from typing import Any, TypeVar, overload
 
 import msgspec
 
@@ -17,14 +18,18 @@ from revar.campaigns.events import (
     Renewed,
     Rewarded,
     Started,
-    decode_event,
+    Unreadable,
+    decode_events,
     encode_event,
 )
+from revar.campaigns.folding import fold, without_cycles
+from revar.campaigns.leases import LeaseClock
 from revar.campaigns.rules import CampaignError, replay
 from revar.campaigns.snapshots import restore, snapshot_due, snapshot_of
 from revar.campaigns.state import CampaignState
 from revar.campaigns.storage import Storage
-from revar.campaigns.storage.interface import Entry
+from revar.campaigns.storage.forking import ForkAware
+from revar.campaigns.storage.interface import Entry, StorageError
 from revar.campaigns.verdicts import Verdict
 from revar.collection.plans import PlanBasis
 
@@ -32,32 +37,54 @@ PAGE = 5_000  # events read at a time
 PLANNED_AT_ONCE = 50_000  # combinations of step, state and action: some hundredths of a second
 
 Read = TypeVar("Read")
+# Called while a log is read with how many of its events are, and how many there are.
+Progress = Callable[[int, int], None]
 
 
-class CampaignLog:
+class CampaignLog(ForkAware):
     """The log and the state that follows from it, in one process. May be used from any thread.
 
     Every call reads what others have added to the log, appends what it asks for, and answers with
     what the log says then. Nothing is decided outside the log.
     """
 
-    def __init__(self, storage: Storage, entry: Entry) -> None:
+    def __init__(self, storage: Storage, entry: Entry, progress: Progress | None = None) -> None:
+        ForkAware.__init__(self)
         self.storage = storage
         self.id = entry.id
         self.name = entry.name
         self.created = entry.created
-        self.definition = msgspec.json.decode(entry.definition, type=Definition)
+        self._entry = entry
+        try:
+            self.definition = msgspec.json.decode(entry.definition, type=Definition)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            reason = f"the definition of campaign {entry.name!r} cannot be read: {error}"
+            raise CampaignError("unreadable", reason) from None
         self._lock = threading.RLock()
         # Makes plans that take long in the background, where somebody sees to that.
         self.plan_later: Callable[[Callable[[], None]], Future[None]] | None = None
         self._planning: tuple[PlanBasis, Future[None]] | None = None
-        snapshot = storage.load_snapshot(entry.id)
+        self._torn = False  # a fork left the state in the middle of a change
+        self._clock = LeaseClock(storage)
+        self._open(progress)
+
+    def _open(self, progress: Progress | None = None) -> None:
+        snapshot = self.storage.load_snapshot(self.id)
         self._state = restore(self.definition, snapshot)
         self._snapshot_position = self._state.position
         unusable = snapshot is not None and self._state.position == 0
-        self.refresh()
-        if unusable and self._state.position > 0 and self._state.collection.put_off is None:
+        self._read_on(None, progress or (lambda *_: None))
+        if unusable and self._state.position > 0:
             self._save_snapshot()  # in its place
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.storage, self._entry)
+
+    def after_fork(self) -> None:
+        """See `ForkAware`. What another thread was changing is read anew."""
+        whole = self._lock.acquire(blocking=False)
+        self._lock = threading.RLock()
+        self._torn = not whole
 
     def read(self, reader: Callable[[CampaignState, float], Read]) -> Read:
         """Call `reader` with the state and the time. Nothing changes the state meanwhile."""
@@ -69,12 +96,12 @@ class CampaignLog:
         """A number of the state as it is in memory, at once: it may change at any time."""
         return reader(self._state)
 
-    def events(self) -> Iterator[tuple[float, Event]]:
+    def events(self) -> Iterator[tuple[float, Event | Unreadable]]:
         """The log from its beginning: when each event was taken, and the event."""
         after = 0
         while page := self.storage.read(self.id, after, PAGE):
-            for stored in page:
-                yield stored.time, decode_event(stored.body)
+            events = decode_events([stored.body for stored in page])
+            yield from zip((stored.time for stored in page), events, strict=True)
             after = page[-1].position
 
     def refresh(self) -> None:
@@ -109,20 +136,18 @@ class CampaignLog:
             replies: list[Reply] = [None] * len(commands)
             put_off = self._puts_plans_off()
             for place, command in enumerate(commands):
-                needed, verdict = propose(
-                    self._state, command, self.storage.now, put_plan_off=put_off
-                )
+                needed, verdict = propose(self._state, command, self._clock, put_plan_off=put_off)
                 events += needed
                 if needed:
                     carried[len(events) - 1] = place
                 else:
-                    replies[place] = answer(self._state, command, verdict, self.storage.now)
+                    replies[place] = answer(self._state, command, verdict, self._clock)
 
             def reply(number: int, verdict: Verdict) -> None:
                 """Answer at once: a later event may end the episode that was asked about."""
                 if number in carried:
                     place = carried[number]
-                    replies[place] = answer(self._state, commands[place], verdict, self.storage.now)
+                    replies[place] = answer(self._state, commands[place], verdict, self._clock)
 
             if events:
                 self._append(events, reply)
@@ -159,25 +184,35 @@ class CampaignLog:
             self._read_on(first - 1)  # others were quicker
         for number, event in enumerate(events):
             judged(number, replay(self._state, first + number, added.time, event))
+        self._clock.note(added.time)
         self._keep_snapshot()
 
-    def _read_on(self, until: int | None) -> None:
+    def _read_on(self, until: int | None, progress: Progress | None = None) -> None:
         """Replay events up to a position, or to the end of the log."""
-        while until is None or self._state.position < until:
-            limit = PAGE if until is None else min(PAGE, until - self._state.position)
-            page = self.storage.read(self.id, self._state.position, limit)
-            for stored in page:
-                replay(self._state, stored.position, stored.time, decode_event(stored.body))
+        if self._torn:
+            self._torn = False
+            self._open()
+        state, length = self._state, 0
+        while until is None or state.position < until:
+            limit = PAGE if until is None else min(PAGE, until - state.position)
+            with without_cycles():
+                page = self.storage.read(self.id, state.position, limit)
+                fold(state, page)
             if len(page) < limit:
                 return
-            self._keep_snapshot()
+            if progress is not None:
+                length = length or self.storage.length(self.id)
+                progress(state.position, max(length, state.position))
+            self._keep_snapshot(rebuilding=progress is not None)
 
-    def _keep_snapshot(self) -> None:
-        # What a plan that is waited for is made of is in the log alone.
-        waits = self._state.collection.put_off is not None
-        if not waits and snapshot_due(self._state.position, self._snapshot_position):
+    def _keep_snapshot(self, *, rebuilding: bool = False) -> None:
+        if snapshot_due(self._state.position, self._snapshot_position, rebuilding=rebuilding):
             self._save_snapshot()
 
     def _save_snapshot(self) -> None:
-        self.storage.save_snapshot(self.id, snapshot_of(self._state))
+        if self._state.collection.put_off is not None:
+            return  # what a plan is made of that is waited for is in the log alone
+        # A snapshot is a convenience: where it cannot be written, the log still can be read.
+        with suppress(StorageError):
+            self.storage.save_snapshot(self.id, snapshot_of(self._state))
         self._snapshot_position = self._state.position

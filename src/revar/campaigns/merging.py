@@ -6,7 +6,8 @@ import msgspec
 
 from revar.campaigns.campaign import Campaign
 from revar.campaigns.events import Acted, Event, Extended, Finished, Merged, Rewarded, Started
-from revar.campaigns.rules import events_in_effect, judge
+from revar.campaigns.folding import events_in_effect
+from revar.campaigns.rules import judge
 from revar.campaigns.state import CampaignState
 from revar.campaigns.verdicts import Effect
 from revar.errors import InputError

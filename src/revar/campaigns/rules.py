@@ -3,15 +3,11 @@
 docs/campaigns.md states the same rules for people.
 """
 
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
-import msgspec
-
 from revar.campaigns.action_rules import judge_action, without_lease
-from revar.campaigns.definition import Definition, StrategyRecord
 from revar.campaigns.events import (
     Acted,
     Archived,
@@ -25,11 +21,16 @@ from revar.campaigns.events import (
     Reopened,
     Rewarded,
     Started,
+    Unreadable,
 )
 from revar.campaigns.records import EpisodeRecord
 from revar.campaigns.state import CampaignState
 from revar.campaigns.verdicts import REPEATED, TAKEN, Effect, Verdict, refusal
 from revar.errors import InputError, RefusedError
+
+# Seconds. An episode that was heard of in a future further away was so before the clock was set
+# back: how long it has been silent, only who releases it can tell.
+SET_BACK = 60.0
 
 
 class CampaignError(RefusedError):
@@ -59,30 +60,18 @@ class BudgetReservedError(CampaignError):
         self.retry_after = retry_after
 
 
-def replay(state: CampaignState, position: int, time: float, event: Event) -> Verdict:
+def replay(state: CampaignState, position: int, time: float, event: Event | Unreadable) -> Verdict:
     """Judge the next event of the log, and apply it to the state if it takes effect."""
     if position != state.position + 1:
         raise AssertionError(f"event {position} follows on event {state.position}")
     state.position = position
+    if isinstance(event, Unreadable):
+        state.unreadable += 1
+        return refusal("unreadable", f"event {position} cannot be read: {event.reason}")
     verdict = judge(state, event, time)
     if verdict.effect is Effect.TAKEN:
         state.apply(event, time)
     return verdict
-
-
-def events_in_effect(
-    definition: Definition, events: Iterable[tuple[float, Event]]
-) -> Iterator[tuple[float, Event, CampaignState]]:
-    """The events of a log that took effect: the time, the event, and the state after it.
-
-    That does not depend on the strategy, so the state is one of a strategy that costs nothing.
-    """
-    strategy = StrategyRecord("on-policy")
-    state = CampaignState(msgspec.structs.replace(definition, strategy=strategy))
-    state.history.next_point = sys.maxsize  # nobody asks for it
-    for position, (time, event) in enumerate(events, 1):
-        if replay(state, position, time, event).effect is Effect.TAKEN:
-            yield time, event, state
 
 
 def judge(state: CampaignState, event: Event, time: float) -> Verdict:
@@ -184,7 +173,8 @@ def _judge_release(
 ) -> Verdict:
     if record.id not in state.leases:
         return REPEATED
-    if event.reason == "expired" and time < record.seen + state.definition.lease:
+    renewed = record.seen - SET_BACK <= time < record.seen + state.definition.lease
+    if event.reason == "expired" and renewed:
         return refusal("leased", f"the lease of episode {record.id!r} has been renewed")
     return TAKEN
 

@@ -1,8 +1,10 @@
 """Snapshots: the state of a campaign as bytes, so that opening it reads only the log's tail.
 
-MessagePack of plain records. A snapshot is a convenience: one that is not understood is ignored,
-and the log is replayed from its beginning.
+MessagePack of plain records behind a checksum. A snapshot is a convenience: one that is damaged or
+not understood is ignored, and the log is replayed from its beginning.
 """
+
+from hashlib import blake2b
 
 import msgspec
 
@@ -15,6 +17,7 @@ from revar.collection import saving
 # To be raised whenever the rules or the records below change. Snapshots below 3 may hold
 # plans that nobody but their writer had.
 FORMAT = 7
+DIGEST = 16  # bytes of the checksum that a snapshot begins with
 LEAST_EVENTS = 10_000  # between two snapshots
 SHARE = 0.05  # and this share of the log, so that all snapshots together stay small
 
@@ -34,7 +37,7 @@ class SavedRecord(msgspec.Struct, frozen=True, array_like=True):
 class SavedState(msgspec.Struct, frozen=True):
     """See `CampaignState` and `History`."""
 
-    format: int
+    unreadable: int
     late: int
     closed: bool
     archived: bool
@@ -52,9 +55,9 @@ class SavedState(msgspec.Struct, frozen=True):
     seconds: list[tuple[int, int]]
 
 
-def snapshot_due(position: int, last: int) -> bool:
+def snapshot_due(position: int, last: int, *, rebuilding: bool = False) -> bool:
     """Whether the log has grown enough since the last snapshot."""
-    return position - last >= max(LEAST_EVENTS, SHARE * position)
+    return position - last >= max(LEAST_EVENTS, (0.5 if rebuilding else SHARE) * position)
 
 
 def snapshot_of(state: CampaignState) -> Snapshot:
@@ -64,7 +67,7 @@ def snapshot_of(state: CampaignState) -> Snapshot:
         record.episode for record in state.records.values() if record.episode is not None
     ]
     record = SavedState(
-        format=FORMAT,
+        unreadable=state.unreadable,
         late=state.late,
         closed=state.closed,
         archived=state.archived,
@@ -81,22 +84,19 @@ def snapshot_of(state: CampaignState) -> Snapshot:
         last=history.last_event,
         seconds=list(history.seconds),
     )
-    return Snapshot(state.position, msgspec.msgpack.encode(record))
+    data = msgspec.msgpack.encode(record)
+    return Snapshot(state.position, _digest(state.position, data) + data)
 
 
 def restore(definition: Definition, snapshot: Snapshot | None) -> CampaignState:
     """The state that was saved, or an empty one where there is no snapshot that can be used."""
+    record = None if snapshot is None else read_snapshot(snapshot)
     state = CampaignState(definition)
-    if snapshot is None:
-        return state
-    try:
-        record = msgspec.msgpack.decode(snapshot.body, type=SavedState)
-    except msgspec.DecodeError:
-        return state
-    if record.format != FORMAT:
+    if snapshot is None or record is None:
         return state
     state.position = snapshot.position
-    state.late, state.closed, state.archived = record.late, record.closed, record.archived
+    state.unreadable, state.late = record.unreadable, record.late
+    state.closed, state.archived = record.closed, record.archived
     state.merged, state.extensions = set(record.merged), set(record.extensions)
     _restore_collection(state, record)
     state.precision.budget = state.budget
@@ -106,6 +106,20 @@ def restore(definition: Definition, snapshot: Snapshot | None) -> CampaignState:
     history.first_event, history.last_event = record.first, record.last
     history.seconds.extend(record.seconds)
     return state
+
+
+def read_snapshot(snapshot: Snapshot) -> SavedState | None:
+    """What was saved; None where it is damaged, or was written by a version with other rules."""
+    digest, data = snapshot.body[:DIGEST], snapshot.body[DIGEST:]
+    if digest != _digest(snapshot.position, data):
+        return None
+    return msgspec.msgpack.decode(data, type=SavedState)
+
+
+def _digest(position: int, data: bytes) -> bytes:
+    """A checksum of all that a snapshot holds, and of its format."""
+    salt = f"revar {FORMAT}".encode()
+    return blake2b(b"%d " % position + data, digest_size=DIGEST, salt=salt).digest()
 
 
 def _restore_collection(state: CampaignState, record: SavedState) -> None:

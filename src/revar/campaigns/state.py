@@ -42,7 +42,10 @@ class CampaignState:
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
+        self.has_table = definition.has_table
+        self.has_amounts = bool(definition.amount_names)
         self.position = 0
+        self.unreadable = 0  # events of the log that are damaged, and have no effect
         self.late = 0  # finished after their place had gone
         self.closed = False
         self.archived = False  # then it is closed, too
@@ -52,6 +55,7 @@ class CampaignState:
         self.leases: dict[str, EpisodeRecord] = {}  # open episodes that hold a place
         self.policy = rows_by_state(definition.tables)  # and what acts have brought
         self.collection = new_collection(definition)  # states are known by their canonical bytes
+        self.entered: dict[bytes, int] = {}  # states in which an action was taken, by number
         self.history = History()
         self.precision = Precision(definition.half_width, definition.confidence, self.budget)
 
@@ -104,11 +108,6 @@ class CampaignState:
         """The value of one target policy; where a half-width is wanted, with all looks allowed."""
         return self.precision.widen(self.collection.estimate(confidence))
 
-    def overdue(self, now: float) -> list[EpisodeRecord]:
-        """Episodes whose lease has run out and was not taken back yet."""
-        lease = self.definition.lease
-        return [record for record in self.leases.values() if now >= record.seen + lease]
-
     def apply(self, event: Event, time: float) -> None:
         """Let an event take effect that the rules allow."""
         self.history.saw_event(time)
@@ -121,7 +120,7 @@ class CampaignState:
         elif isinstance(event, Finished):
             record = self._hear_of(event.episode, time)
             record.finished_early = True
-            self._finish(record, time)
+            self.finish(record, time)
         elif isinstance(event, Released):
             self.leases.pop(event.episode, None)
         elif isinstance(event, Renewed):
@@ -166,6 +165,7 @@ class CampaignState:
             draws=event.draws,
             put_plan_off=event.put_plan_off,
         )
+        self.entered[state] = self.collection.states.number(state)
 
     def _reward(self, event: Rewarded, record: EpisodeRecord, time: float) -> None:
         if not record.finished:
@@ -174,9 +174,9 @@ class CampaignState:
         record.open_episode.observe(event.reward, event.following, amounts)
         self.history.saw_step(time)
         if record.over:
-            self._finish(record, time)
+            self.finish(record, time)
 
-    def _finish(self, record: EpisodeRecord, time: float) -> None:
+    def finish(self, record: EpisodeRecord, time: float) -> None:
         """Count an episode that is over, once; forget its steps when none can be added."""
         episode = record.open_episode
         if episode.steps > 0 and not episode.finished:

@@ -58,6 +58,7 @@ class Status:
     realised: tuple[LimitReport, ...] = ()  # limits on sums, against what was collected
     precision: PrecisionReport | None = None  # where a half-width is wanted
     archived: bool = False
+    unreadable: int = 0  # events of the log that are damaged, and have no effect
 
     @property
     def silence(self) -> str:
@@ -85,6 +86,11 @@ class Status:
             f"{self.steps_per_second:.3g} steps a second"
             + (f", {self.silence}" if self.silence else ""),
             *map(str, self.realised),
+            *(
+                [f"{quantity(self.unreadable, 'event')} of the log cannot be read"]
+                if self.unreadable
+                else []
+            ),
             self._answer,
         ]
         return "\n".join(lines)
@@ -185,7 +191,7 @@ def status_of(name: str, campaign_id: str, state: CampaignState, now: float) -> 
                 record.number,
                 record.steps,
                 record.started,
-                record.seen + length,
+                min(record.seen, now) + length,  # the clock may have been set back
                 now >= record.seen + length,
             )
             for record in state.leases.values()
@@ -195,4 +201,5 @@ def status_of(name: str, campaign_id: str, state: CampaignState, now: float) -> 
         realised=report_limits(collection.limits, collection.totals, value),
         precision=state.precision.report(estimate),
         archived=state.archived,
+        unreadable=state.unreadable,
     )

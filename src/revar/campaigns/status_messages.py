@@ -207,6 +207,7 @@ class StatusMessage(msgspec.Struct, frozen=True):
     realised: tuple[LimitReport, ...]  # limits on sums, against the means of finished episodes
     precision: PrecisionReport | None  # where a half-width is wanted
     archived: bool
+    unreadable: int  # events of the log that are damaged, and have no effect
 
     @classmethod
     def of(cls, status: Status) -> "StatusMessage":

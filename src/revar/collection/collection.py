@@ -104,8 +104,7 @@ class Collection:
 
     def start(self, number: int) -> Episode:
         """Episode `number` = 0, 1, 2, ... with its own random stream."""
-        seeds = np.random.SeedSequence(self.seed, spawn_key=(number,))
-        return Episode(self, number, np.random.default_rng(seeds))
+        return Episode(self, number)
 
     # -- stored data -----------------------------------------------------------------------
 
@@ -285,7 +284,7 @@ class Collection:
         self._count(1)
         returns = float(self._fading[: episode.steps] @ np.array(episode.rewards))
         sums = map(sum, zip(*episode.amounts, strict=True))
-        self.totals.add(np.array([[returns, episode.steps, *sums]]))
+        self.totals.add_one((returns, episode.steps, *sums))
         if self.log is not None:
             self.log.add(episode)
 

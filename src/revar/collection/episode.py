@@ -24,9 +24,8 @@ class Episode:
     statistics at once; an episode that is dropped counts with the steps it has completed.
     """
 
-    def __init__(self, collection: "Collection", number: int, rng: np.random.Generator) -> None:
+    def __init__(self, collection: "Collection", number: int) -> None:
         self.number = number
-        self.rng = rng
         self.plan: PlanInForce | None = None
         self.state: int | None = None  # where the next action is taken, if that is known
         self.action: int | None = None  # taken and not yet observed
@@ -42,6 +41,17 @@ class Episode:
         self.over = False  # ended by itself, cut by the horizon, or finished
         self.finished = False
         self._collection = collection
+        self._rng: np.random.Generator | None = None  # made when it is needed
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """Its own random stream, at the place where the next number is due."""
+        if self._rng is None:
+            seeds = np.random.SeedSequence(self._collection.seed, spawn_key=(self.number,))
+            self._rng = np.random.default_rng(seeds)
+            if self.draws:
+                _advance(self._rng, self.draws)
+        return self._rng
 
     @property
     def steps(self) -> int:
@@ -69,7 +79,7 @@ class Episode:
             self.rng,
             collection.scores_without_data,
         )
-        self._take(number, plan, action, propensity)
+        self.take(number, plan, action, propensity)
         return action, propensity
 
     @property
@@ -131,14 +141,15 @@ class Episode:
                 f"{self._collection.actions} actions"
             )
         number, _, plan = self._enter(state, probabilities, put_plan_off)
-        self._take(number, plan, action, propensity)
+        self.take(number, plan, action, propensity)
         self.skip_draws(draws)
 
     def skip_draws(self, draws: int) -> None:
         """Go on in the random stream as if so many numbers had been drawn."""
         if draws:
             self.draws += draws
-            _advance(self.rng, draws)
+            if self._rng is not None:
+                _advance(self._rng, draws)
 
     def observe(
         self, reward: float, next_state: Hashable | None, amounts: tuple[float, ...] = ()
@@ -214,7 +225,8 @@ class Episode:
             plan = begin()
         return number, row, plan
 
-    def _take(self, state: int, plan: PlanInForce, action: int, propensity: float) -> None:
+    def take(self, state: int, plan: PlanInForce, action: int, propensity: float) -> None:
+        """Note an action under a plan; that it is this episode's turn is the caller's to know."""
         if plan.counts_taken:
             plan.take(self.number, len(self.rewards), state, action)
         self.state, self.plan = state, plan

@@ -109,6 +109,14 @@ class EpisodeTotals:
         self.squares += (totals * totals).sum(axis=0)
         self.largest = np.maximum(self.largest, totals.max(axis=0, initial=-inf))
 
+    def add_one(self, totals: Sequence[float]) -> None:
+        """An episode had these totals, in the order of the names."""
+        self.episodes += 1
+        for place, total in enumerate(totals):
+            self.sums[place] += total
+            self.squares[place] += total * total
+            self.largest[place] = max(self.largest[place], total)
+
     def mean(self, name: str) -> tuple[float, float]:
         """The mean of all episodes, and its standard error: infinite below two episodes."""
         place, count = self.names.index(name), self.episodes

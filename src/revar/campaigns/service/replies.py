@@ -8,7 +8,12 @@ from starlette.responses import Response
 
 from revar.campaigns.rules import BudgetReservedError, CampaignError
 from revar.campaigns.service.messages import ErrorDetail, ErrorMessage
-from revar.campaigns.storage.interface import CopyError, NameTakenError, StorageError
+from revar.campaigns.storage.interface import (
+    CopyError,
+    MissingCampaignError,
+    NameTakenError,
+    StorageError,
+)
 from revar.errors import InputError
 
 NOT_FOUND = ("unknown-campaign", "unknown-episode")
@@ -54,6 +59,8 @@ def describe(error: Exception) -> tuple[int, ErrorDetail]:
     elif isinstance(error, CampaignError):
         code = error.code
         status = 404 if code in NOT_FOUND else 422 if code in INVALID else 409
+    elif isinstance(error, MissingCampaignError):
+        status, code = 404, "unknown-campaign"
     elif isinstance(error, NameTakenError | CopyError):
         status, code = 409, "name-taken" if isinstance(error, NameTakenError) else "id-taken"
     elif isinstance(error, StorageError):

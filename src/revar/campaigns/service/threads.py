@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from revar.campaigns.campaign import Campaign
 from revar.campaigns.commands import Command, Reply
 from revar.campaigns.service.metrics import Metrics
-from revar.campaigns.storage.interface import Storage, StorageError
+from revar.campaigns.storage.interface import MissingCampaignError, Storage, StorageError
 
 MOST_AT_ONCE = 256  # commands in one commit
 IDLE = 30.0  # seconds after which a thread ends that has nothing to do
@@ -34,6 +34,7 @@ class CampaignThread:
 
     def __init__(self, campaign: Campaign) -> None:
         self.campaign = campaign
+        self.gone = False  # others have removed the campaign
         self._waiting: deque[tuple[Command, asyncio.Future[Reply]]] = deque()
         self._news = threading.Condition()
         self._stopped = False
@@ -69,6 +70,7 @@ class CampaignThread:
                 replies = self.campaign.execute([command for command, _ in batch])
             except Exception as error:  # reaches every caller of the batch
                 replies = error
+                self.gone = isinstance(error, MissingCampaignError)
             futures = [future for _, future in batch]
             self._loop.call_soon_threadsafe(_deliver, futures, replies)
 
@@ -115,7 +117,7 @@ class CampaignThreads:
     async def find(self, name: str) -> CampaignThread:
         """The thread of the campaign of that name, which is opened where it is not."""
         found = self._threads.get(name)
-        if found is not None:
+        if found is not None and not found.gone:
             return found
         opening = self._opening.get(name)
         if opening is None:
@@ -205,7 +207,8 @@ class CampaignThreads:
     async def _open(self, name: str) -> CampaignThread:
         campaign = await self._in_pool(self._openers, lambda: Campaign.open(self.storage, name))
         campaign.plan_later = self._plan_later
-        return self._threads.setdefault(name, CampaignThread(campaign))
+        thread = self._threads[name] = CampaignThread(campaign)
+        return thread
 
     def _plan_later(self, plan: Callable[[], None]) -> "Future[None]":
         def timed() -> None:

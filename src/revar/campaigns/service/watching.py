@@ -10,6 +10,7 @@ from revar.campaigns.storage.interface import (
     AppendResult,
     CopyError,
     Entry,
+    MissingCampaignError,
     NameTakenError,
     Snapshot,
     Storage,
@@ -87,6 +88,10 @@ class WatchedStorage(Storage):
         """See `Storage`."""
         return self._watch(READ, self._storage.read, campaign_id, after, limit)
 
+    def length(self, campaign_id: str) -> int:
+        """See `Storage`."""
+        return self._watch(READ, self._storage.length, campaign_id)
+
     def save_snapshot(self, campaign_id: str, snapshot: Snapshot) -> None:
         """See `Storage`."""
         self._watch(WRITE, self._storage.save_snapshot, campaign_id, snapshot)
@@ -103,6 +108,10 @@ class WatchedStorage(Storage):
         """See `Storage`."""
         return self._storage.now()
 
+    def monotonic(self) -> float:
+        """See `Storage`."""
+        return self._storage.monotonic()
+
     def close(self) -> None:
         """See `Storage`."""
         self._storage.close()
@@ -117,7 +126,7 @@ class WatchedStorage(Storage):
         outage = self._outages[access]
         try:
             result = method(*arguments, **named)
-        except (NameTakenError, CopyError):
+        except (NameTakenError, CopyError, MissingCampaignError):
             outage.ended()  # it has looked
             raise
         except StorageError as error:

@@ -10,6 +10,7 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
 import msgspec
@@ -145,5 +146,8 @@ for _handler in (
 
 def _post(address: str, body: bytes) -> None:
     request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
-    with _opener.open(request, timeout=TIMEOUT) as reply:
-        reply.read(1024)
+    try:
+        _opener.open(request, timeout=TIMEOUT).close()
+    except HTTPError as error:
+        with error:
+            raise OSError(f"it answered {error.code}") from None

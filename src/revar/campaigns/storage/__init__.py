@@ -1,8 +1,9 @@
 """Where campaigns are kept: SQLite, PostgreSQL or memory, behind one small interface."""
 
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
+from revar.campaigns.storage.address import without_password
 from revar.campaigns.storage.interface import MemoryStorage, Storage, StorageError
 from revar.campaigns.storage.sqlite import SQLiteStorage
 from revar.errors import InputError
@@ -29,11 +30,15 @@ def open_storage(storage: Storage | str | Path, *, create: bool = True) -> Stora
 
         return PostgresStorage(storage)
     if scheme == "sqlite":
-        path = unquote(urlsplit(storage).path)
-        if not storage.startswith("sqlite:///") or len(path) < 2:
-            raise InputError(f"the storage is {storage!r}; it must be one of {FORMS}")
         # sqlite:///campaigns.db lies in the current folder, sqlite:////srv/campaigns.db does not.
-        return SQLiteStorage(path[1:], create=create)
+        path = unquote(storage.removeprefix("sqlite:///"))
+        if not storage.startswith("sqlite:///") or not path:
+            raise _unknown(storage)
+        return SQLiteStorage(path, create=create)
     if "://" in storage or not storage:
-        raise InputError(f"the storage is {storage!r}; it must be one of {FORMS}")
+        raise _unknown(storage)
     return SQLiteStorage(storage, create=create)
+
+
+def _unknown(storage: str) -> InputError:
+    return InputError(f"the storage is {without_password(storage)!r}; it must be one of {FORMS}")

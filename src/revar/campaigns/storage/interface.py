@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, NoReturn, Self
 
 from revar.errors import RefusedError
 
@@ -37,9 +37,11 @@ class CopyError(StorageError):
         )
 
 
-def missing(name: str) -> StorageError:
-    """The error that there is no campaign of that name."""
-    return StorageError(f"there is no campaign {name!r}")
+class MissingCampaignError(StorageError):
+    """There is no such campaign, or not any more."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no campaign {name!r}")
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,7 @@ class Entry:
     created: float  # seconds since 1970, by the storage's clock
 
 
-@dataclass(frozen=True)
-class StoredEvent:
+class StoredEvent(NamedTuple):
     """An event with its place in the log, from 1, and when it was taken."""
 
     position: int
@@ -78,7 +79,7 @@ class Snapshot:
 
 
 class Storage(ABC):
-    """Logs of campaigns. Every method may be called from any thread.
+    """Logs of campaigns. Every method may be called from any thread, and after a fork.
 
     `append` returns when the events are durable. Positions of a log are 1, 2, 3, ... in the order
     in which appends took effect, the events of one append side by side; a reader that sees an
@@ -110,6 +111,10 @@ class Storage(ABC):
         """At most `limit` events that follow the position `after`, in order."""
 
     @abstractmethod
+    def length(self, campaign_id: str) -> int:
+        """How many events the log has."""
+
+    @abstractmethod
     def save_snapshot(self, campaign_id: str, snapshot: Snapshot) -> None:
         """Keep the snapshot, unless a later one is kept already."""
 
@@ -127,6 +132,10 @@ class Storage(ABC):
     @abstractmethod
     def now(self) -> float:
         """Seconds since 1970 by the clock that stamps the events."""
+
+    def monotonic(self) -> float:
+        """Seconds by a clock of this process that nobody sets: how long something is silent."""
+        return time.monotonic()
 
     @abstractmethod
     def close(self) -> None:
@@ -147,11 +156,17 @@ class Storage(ABC):
 class MemoryStorage(Storage):
     """Logs in lists, gone with the object: for tests and for trying things out.
 
-    `clock` gives the time, so that a test may turn it.
+    `clock` gives the time, so that a test may turn it; `monotonic` counts silence, and is the
+    same clock unless a test sets one of them.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] | None = None,
+    ) -> None:
         self._clock = clock
+        self._monotonic = monotonic or (time.monotonic if clock is time.time else clock)
         self._lock = threading.Lock()
         self._entries: dict[str, Entry] = {}
         self._logs: dict[str, list[StoredEvent]] = {}
@@ -183,7 +198,7 @@ class MemoryStorage(Storage):
         entry = self.find(name)
         with self._lock:
             if entry is None or self._entries.pop(entry.id, None) is None:
-                raise missing(name)
+                raise MissingCampaignError(name)
             del self._logs[entry.id]
             self._snapshots.pop(entry.id, None)
 
@@ -200,6 +215,11 @@ class MemoryStorage(Storage):
         """See `Storage`."""
         with self._lock:
             return self._log(campaign_id)[after : after + limit]
+
+    def length(self, campaign_id: str) -> int:
+        """See `Storage`."""
+        with self._lock:
+            return len(self._log(campaign_id))
 
     def save_snapshot(self, campaign_id: str, snapshot: Snapshot) -> None:
         """See `Storage`."""
@@ -218,6 +238,13 @@ class MemoryStorage(Storage):
         """See `Storage`."""
         return self._clock()
 
+    def monotonic(self) -> float:
+        """See `Storage`."""
+        return self._monotonic()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a storage in memory cannot be sent to another process")
+
     def close(self) -> None:
         """See `Storage`; there is nothing to let go of."""
 
@@ -225,4 +252,4 @@ class MemoryStorage(Storage):
         try:
             return self._logs[campaign_id]
         except KeyError:
-            raise StorageError(f"there is no campaign with the id {campaign_id!r}") from None
+            raise MissingCampaignError(campaign_id) from None

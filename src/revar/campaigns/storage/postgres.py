@@ -1,13 +1,17 @@
 """Campaigns in PostgreSQL: for many machines."""
 
-import threading
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from revar.campaigns.storage.address import without_password
+from revar.campaigns.storage.connections import CONNECTING, PATIENCE, Connections
+from revar.campaigns.storage.forking import ForkAware, leave_to_parent
 from revar.campaigns.storage.interface import (
     AppendResult,
     CopyError,
     Entry,
+    MissingCampaignError,
     NameTakenError,
     StorageError,
 )
@@ -23,29 +27,45 @@ DIALECT = {
 }
 MIGRATION_LOCK = 0x72657672  # advisory: two processes that open a new database at once
 NOW = "extract(epoch FROM clock_timestamp())::double precision"
+LOCK_PATIENCE = 10.0  # seconds to wait for a row that another transaction holds
+WRITERS, READERS = 8, 4  # connections at most
 
 
-class PostgresStorage(SQLStorage):
-    """One connection, shared by the threads of the process one at a time.
+class PostgresStorage(SQLStorage, ForkAware):
+    """Two pools of connections: some that write, and some that only read.
 
     A campaign's row is locked from the moment its log grows to the commit, so that positions have
-    no gaps and appear in their order. The clock is the server's. A lost connection is made again
+    no gaps and appear in their order; who has to wait for it long is refused, and others have
+    connections of their own. The clock is the server's. A lost connection is made again
     once; the events of an append that had been committed all the same then stand in the log
     twice, which does no harm.
     """
 
-    probe = "SELECT pg_logical_emit_message(true, 'revar', '')"  # to the write-ahead log alone
+    probe = (
+        "UPDATE revar_schema SET version = version"
+        " WHERE version = (SELECT max(version) FROM revar_schema)"
+    )
 
     def __init__(self, url: str) -> None:
+        ForkAware.__init__(self)
         self._psycopg: Any = require_extra("psycopg", "serve")
+        require_extra("psycopg_pool", "serve")
+        # What it would say of a server that is not there, the errors below say.
+        logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         self._url = url
-        self._lock = threading.Lock()
-        self._connection: Any = None
+        self._writers, self._readers = self._connect()
         try:
-            self._run(self._migrate)
+            with self._psycopg.connect(url, **self._settings()) as connection:
+                self._migrate(connection)
+        except self._psycopg.Error as error:
+            self.close()
+            raise _storage_error(error) from error
         except BaseException:
             self.close()
             raise
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PostgresStorage, (self._url,)
 
     def create(self, campaign_id: str, name: str, definition: bytes) -> Entry:
         """See `Storage`."""
@@ -75,22 +95,34 @@ class PostgresStorage(SQLStorage):
             {"count": len(bodies), "id": campaign_id, "bodies": list(bodies)},
         )
         if not rows:
-            raise StorageError(f"there is no campaign with the id {campaign_id!r}")
+            raise MissingCampaignError(campaign_id)
         return AppendResult(*rows[0])
+
+    def check_writable(self) -> None:
+        """See `Storage`."""
+        self._execute("UPDATE revar_schema SET version = version", ())
 
     def now(self) -> float:
         """See `Storage`."""
-        return float(self._execute(f"SELECT {NOW}", ())[0][0])
+        return float(self._ask(f"SELECT {NOW}", ())[0][0])
 
     def close(self) -> None:
-        """See `Storage`."""
-        with self._lock:
-            self._drop()
+        """See `Storage`. What still waits for the server some seconds later is given up."""
+        for connections in (self._readers, self._writers):
+            connections.close()
+
+    def after_fork(self) -> None:
+        """See `ForkAware`."""
+        leave_to_parent((self._writers, self._readers))
+        self._writers, self._readers = self._connect()
+
+    def _ask(self, query: str, values: Any) -> Rows:
+        """See `SQLStorage`."""
+        return self._run(self._readers, lambda connection: _fetch(connection, query, values))
 
     def _execute(self, query: str, values: Any) -> Rows:
         """See `SQLStorage`. Values may have names, too: %(name)s."""
-
-        return self._run(lambda connection: _fetch(connection, query, values))
+        return self._run(self._writers, lambda connection: _fetch(connection, query, values))
 
     def _atomically(self, work: Callable[[Execute], Result]) -> Result:
         """See `SQLStorage`."""
@@ -99,47 +131,40 @@ class PostgresStorage(SQLStorage):
             with connection.transaction():
                 return work(lambda query, values: _fetch(connection, query, values))
 
-        return self._run(carry_out)
+        return self._run(self._writers, carry_out)
 
-    def _run(self, work: Callable[[Any], Result]) -> Result:
-        """Do the work on the connection, which is made again once if it has been lost."""
-        lost = (self._psycopg.OperationalError, self._psycopg.InterfaceError)
-        with self._lock:
-            try:
-                try:
-                    return work(self._connect())
-                except lost:
-                    self._drop()
-                    return work(self._connect())
-            except self._psycopg.Error as error:
-                reason = " ".join(str(error).split())
-                raise StorageError(f"PostgreSQL: {reason}") from error
+    def _run(self, connections: Connections, work: Callable[[Any], Result]) -> Result:
+        try:
+            return connections.run(work)
+        except self._psycopg.Error as error:
+            raise _storage_error(error) from error
 
-    def _connect(self) -> Any:
-        if self._connection is None:
-            self._connection = self._psycopg.connect(
-                self._url,
-                autocommit=True,
-                connect_timeout=10,
-                application_name="revar",
-                options="-c synchronous_commit=on",
-            )
-        return self._connection
+    def _connect(self) -> tuple[Connections, Connections]:
+        """Pools that connect when they are first used."""
+        writing = self._settings()
+        reading = self._settings("-c default_transaction_read_only=on")
+        return Connections(self._url, writing, WRITERS), Connections(self._url, reading, READERS)
 
-    def _drop(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+    def _settings(self, more: str = "") -> dict[str, Any]:
+        limits = {"statement_timeout": PATIENCE, "lock_timeout": LOCK_PATIENCE}
+        options = " ".join(f"-c {name}={1000 * limit:.0f}" for name, limit in limits.items())
+        return {
+            "autocommit": True,
+            "connect_timeout": int(CONNECTING),
+            "application_name": "revar",
+            "options": f"-c synchronous_commit=on {options} {more}".rstrip(),
+        }
 
     def _migrate(self, connection: Any) -> None:
+        """Bring the tables up to date; where they are, nothing is written or locked."""
+        # Asked first: the notice that a table exists would reach the user at every start.
+        if not missing_steps(_version(connection), "the database"):
+            return
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
-            # Asked first: the notice that a table exists would reach the user at every start.
-            present = connection.execute("SELECT to_regclass('revar_schema')").fetchone()[0]
-            if present is None:
+            version = _version(connection)
+            if version == 0 and not _has_schema(connection):
                 connection.execute("CREATE TABLE revar_schema (version BIGINT NOT NULL)")
-            row = connection.execute("SELECT max(version) FROM revar_schema").fetchone()
-            version = row[0] or 0
             for step in missing_steps(version, "the database"):
                 for statement in step:
                     connection.execute(statement.format(**DIALECT))
@@ -147,6 +172,21 @@ class PostgresStorage(SQLStorage):
                 connection.execute("INSERT INTO revar_schema VALUES (%s)", (version,))
 
 
+def _has_schema(connection: Any) -> bool:
+    return connection.execute("SELECT to_regclass('revar_schema')").fetchone()[0] is not None
+
+
+def _version(connection: Any) -> int:
+    if not _has_schema(connection):
+        return 0
+    return connection.execute("SELECT max(version) FROM revar_schema").fetchone()[0] or 0
+
+
 def _fetch(connection: Any, query: str, values: Any) -> Rows:
     cursor = connection.execute(query.replace("?", "%s"), values)
     return cursor.fetchall() if cursor.description else []
+
+
+def _storage_error(error: Exception) -> StorageError:
+    reason = " ".join(str(error).split())
+    return StorageError(f"PostgreSQL: {without_password(reason)}")

@@ -6,15 +6,16 @@ in one transaction; steps that have been released are never changed, only added 
 
 from abc import abstractmethod
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from revar.campaigns.storage.interface import (
     Entry,
+    MissingCampaignError,
     Snapshot,
     Storage,
     StorageError,
     StoredEvent,
-    missing,
 )
 
 Rows: TypeAlias = list[tuple[Any, ...]]
@@ -57,6 +58,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
 )
 
 VERSION = len(STEPS)
+READABLE = 2  # from this version on, a store can be read as it is
 
 
 def missing_steps(version: int, place: str) -> tuple[tuple[str, ...], ...]:
@@ -75,8 +77,12 @@ class SQLStorage(Storage):
     probe: ClassVar[str]  # a statement that writes, and changes nothing
 
     @abstractmethod
+    def _ask(self, query: str, values: Any) -> Rows:
+        """What a query gives, with ? where a value goes; over a connection that only reads."""
+
+    @abstractmethod
     def _execute(self, query: str, values: Any) -> Rows:
-        """Carry out one statement, with ? where a value goes; the rows that it gives, if any."""
+        """Carry out one statement that writes; the rows that it gives, if any."""
 
     @abstractmethod
     def _atomically(self, work: Callable[[Execute], Result]) -> Result:
@@ -90,7 +96,7 @@ class SQLStorage(Storage):
             query = "UPDATE revar_campaigns SET length = length WHERE name = ? RETURNING key"
             keys = execute(query, (name,))
             if not keys:
-                raise missing(name)
+                raise MissingCampaignError(name)
             for table in ("revar_events", "revar_snapshots"):
                 execute(f"DELETE FROM {table} WHERE campaign = ?", keys[0])
             execute("DELETE FROM revar_campaigns WHERE key = ?", keys[0])
@@ -107,13 +113,18 @@ class SQLStorage(Storage):
 
     def read(self, campaign_id: str, after: int, limit: int) -> list[StoredEvent]:
         """See `Storage`."""
-        rows = self._execute(
+        rows = self._ask(
             "SELECT position, taken, body FROM revar_events"
             " WHERE campaign = (SELECT key FROM revar_campaigns WHERE id = ?) AND position > ?"
             " ORDER BY position LIMIT ?",
             (campaign_id, after, limit),
         )
-        return [StoredEvent(*row) for row in rows]
+        return list(map(tuple.__new__, repeat(StoredEvent), rows))  # far faster than one by one
+
+    def length(self, campaign_id: str) -> int:
+        """See `Storage`."""
+        rows = self._ask("SELECT length FROM revar_campaigns WHERE id = ?", (campaign_id,))
+        return int(rows[0][0]) if rows else 0
 
     def check_writable(self) -> None:
         """See `Storage`."""
@@ -132,7 +143,7 @@ class SQLStorage(Storage):
 
     def load_snapshot(self, campaign_id: str) -> Snapshot | None:
         """See `Storage`."""
-        rows = self._execute(
+        rows = self._ask(
             "SELECT position, body FROM revar_snapshots"
             " WHERE campaign = (SELECT key FROM revar_campaigns WHERE id = ?)",
             (campaign_id,),
@@ -141,4 +152,4 @@ class SQLStorage(Storage):
 
     def _entries(self, condition: str, values: tuple[object, ...]) -> list[Entry]:
         query = f"SELECT id, name, definition, created FROM revar_campaigns {condition}"
-        return [Entry(*row) for row in self._execute(query, values)]
+        return [Entry(*row) for row in self._ask(query, values)]

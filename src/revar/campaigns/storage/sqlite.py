@@ -8,14 +8,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from revar.campaigns.storage.address import without_password
+from revar.campaigns.storage.forking import ForkAware, leave_to_parent
 from revar.campaigns.storage.interface import (
     AppendResult,
     CopyError,
     Entry,
+    MissingCampaignError,
     NameTakenError,
     StorageError,
 )
-from revar.campaigns.storage.sql import VERSION, Execute, Result, SQLStorage, missing_steps
+from revar.campaigns.storage.sql import (
+    READABLE,
+    VERSION,
+    Execute,
+    Result,
+    Rows,
+    SQLStorage,
+    missing_steps,
+)
 
 # Marks the file as ours ("revr"), so that another program's database is not migrated by mistake.
 APPLICATION = 0x72657672
@@ -26,37 +37,44 @@ DIALECT = {
     "serial": "INTEGER",
     "clustered": "WITHOUT ROWID",
 }
-PATIENCE = 60.0  # seconds to wait while another process writes
+PATIENCE = 30.0  # seconds to wait while another process writes
+TURN = 0.1  # seconds of it between two looks whether the storage was closed meanwhile
+IDLE_READERS = 8  # connections that are kept for the next readers
 
 
-class SQLiteStorage(SQLStorage):
-    """One connection, shared by the threads of the process one at a time.
+class SQLiteStorage(SQLStorage, ForkAware):
+    """One connection that writes, for one thread at a time, and others that only read.
 
-    Write-ahead log with `synchronous=FULL`: a commit is on the disk before `append` returns. With
-    `create=False` a file that is missing is refused, not made.
+    Write-ahead log with `synchronous=FULL`: a commit is on the disk before `append` returns.
+    Readers wait for nobody. With `create=False` a file that is missing is refused, not made; one
+    that cannot be written to can still be read.
     """
 
     probe = f"PRAGMA user_version = {VERSION}"
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
-        self.path = Path(path)
-        self._lock = threading.Lock()
+        ForkAware.__init__(self)
+        self.path = Path(path).absolute()
+        self._shown = without_password(path)
+        self._closed = False
+        self._writer: sqlite3.Connection | None = None
+        self._readers: list[sqlite3.Connection] = []
+        self._lock, self._idle = threading.Lock(), threading.Lock()
         if not create and not self.path.exists():
-            raise StorageError(f"there is no file {self.path}")
+            raise StorageError(f"there is no file {self._shown}")
         try:
-            self._connection = sqlite3.connect(
-                self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
-            )
-        except sqlite3.Error as error:
-            raise StorageError(f"{self.path} cannot be used as a storage: {error}") from error
-        try:
-            self._prepare()
-        except sqlite3.Error as error:
+            if not self.path.exists() or self._version() < VERSION:
+                self._migrate()
+            self._file = self._identity()
+        except (sqlite3.Error, OSError) as error:
             self.close()
-            raise StorageError(f"{self.path} cannot be used as a storage: {error}") from error
+            raise StorageError(f"{self._shown} cannot be used as a storage: {error}") from error
         except BaseException:
             self.close()
             raise
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self.path,)
 
     def create(self, campaign_id: str, name: str, definition: bytes) -> Entry:
         """See `Storage`."""
@@ -85,7 +103,7 @@ class SQLiteStorage(SQLStorage):
             )
             row = cursor.fetchone()
             if row is None:
-                raise StorageError(f"there is no campaign with the id {campaign_id!r}")
+                raise MissingCampaignError(campaign_id)
             key, last = row
             taken = time.time()
             first = last - len(bodies) + 1
@@ -95,22 +113,42 @@ class SQLiteStorage(SQLStorage):
             )
         return AppendResult(last, taken)
 
+    def check_writable(self) -> None:
+        """See `Storage`."""
+        with self._transaction() as cursor:
+            cursor.execute(f"PRAGMA user_version = {VERSION}")  # as it is, but written
+
     def now(self) -> float:
         """See `Storage`."""
         return time.time()
 
     def close(self) -> None:
-        """See `Storage`."""
-        with self._lock:
-            self._connection.close()
+        """See `Storage`. Who waits for another process to end its writing is told at once."""
+        self._closed = True
+        with self._idle:
+            while self._readers:
+                self._readers.pop().close()
+        with self._lock:  # last, because it is the one that can tidy up
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
 
-    def _execute(self, query: str, values: Any) -> list[tuple[Any, ...]]:
+    def after_fork(self) -> None:
+        """See `ForkAware`."""
+        leave_to_parent((self._writer, self._readers))
+        self._writer, self._readers = None, []
+        self._lock, self._idle = threading.Lock(), threading.Lock()
+
+    def _ask(self, query: str, values: Any) -> Rows:
         """See `SQLStorage`."""
-        with self._lock:
-            try:
-                return self._connection.execute(query, values).fetchall()
-            except sqlite3.Error as error:
-                raise StorageError(f"{self.path}: {error}") from error
+        with self._errors():
+            self._check_file()
+            with self._reader() as reader:
+                return reader.execute(query, values).fetchall()
+
+    def _execute(self, query: str, values: Any) -> Rows:
+        """See `SQLStorage`."""
+        return self._atomically(lambda execute: execute(query, values))
 
     def _atomically(self, work: Callable[[Execute], Result]) -> Result:
         """See `SQLStorage`."""
@@ -118,37 +156,150 @@ class SQLiteStorage(SQLStorage):
             return work(lambda query, values: cursor.execute(query, values).fetchall())
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Cursor]:
-        """Take the write lock first: two processes that had read would wait for each other."""
-        with self._lock:
-            try:
-                cursor = self._connection.cursor()
-                cursor.execute("BEGIN IMMEDIATE")
-                try:
-                    yield cursor
-                    cursor.execute("COMMIT")
-                except BaseException:
-                    if self._connection.in_transaction:
-                        cursor.execute("ROLLBACK")
-                    raise
-            except sqlite3.Error as error:
-                raise StorageError(f"{self.path}: {error}") from error
+    def _reader(self) -> Iterator[sqlite3.Connection]:
+        """A connection that only reads, for one thread at a time."""
+        if self._closed:
+            raise StorageError(f"{self._shown} was closed")
+        with self._idle:
+            reader = self._readers.pop() if self._readers else None
+        if reader is None:
+            reader = _connect_to_read(self.path)
+        yield reader  # one that failed is not used again
+        with self._idle:
+            if len(self._readers) < IDLE_READERS and not self._closed:
+                self._readers.append(reader)
+                return
+        reader.close()
 
-    def _prepare(self) -> None:
-        self._connection.execute("PRAGMA journal_mode = WAL").fetchall()
-        self._connection.execute("PRAGMA synchronous = FULL")
-        self._connection.execute("PRAGMA foreign_keys = ON")
-        with self._transaction() as cursor:
-            marked, version = (
-                cursor.execute(f"PRAGMA {name}").fetchone()[0]
-                for name in ("application_id", "user_version")
-            )
-            tables = cursor.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-            if marked != APPLICATION and tables > 0:
-                raise StorageError(f"{self.path} is the database of another program")
-            for step in missing_steps(version, str(self.path)):
-                for statement in step:
-                    cursor.execute(statement.format(**DIALECT))
-                version += 1
-            cursor.execute(f"PRAGMA application_id = {APPLICATION}")
-            cursor.execute(f"PRAGMA user_version = {version}")
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Cursor]:
+        with self._errors(), self._lock:
+            if self._writer is None:
+                self._writer = _connect_to_write(self.path)
+            cursor = self._writer.cursor()
+            self._begin(cursor)
+            try:
+                yield cursor
+                self._check_file()
+                cursor.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    cursor.execute("ROLLBACK")
+                raise
+
+    def _begin(self, cursor: sqlite3.Cursor) -> None:
+        """Take the write lock first: two processes that had read would wait for each other."""
+        ends = time.monotonic() + PATIENCE
+        while not self._closed:
+            try:
+                cursor.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= ends:
+                    raise
+            else:
+                return
+        raise StorageError(f"{self._shown} was closed")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StorageError(f"{self._shown}: {error}") from error
+
+    def _check_file(self) -> None:
+        """Refuse to go on with a file that is no longer there: nothing in it would be found."""
+        file = getattr(self, "_file", None)  # there is none while it is made
+        if file is not None and self._identity() != file:
+            raise StorageError(f"{self._shown} was deleted or replaced while it was in use")
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Which file it is, None if there is none."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _version(self) -> int:
+        """The version of a file that is ours."""
+        with self._reader() as reader:
+            return _check_ours(reader, self._shown)
+
+    def _migrate(self) -> None:
+        """Bring the file up to date; one that cannot be written to is read as it is."""
+        try:
+            with self._transaction() as cursor:
+                version = _check_ours(cursor, self._shown)
+                for step in missing_steps(version, self._shown):
+                    for statement in step:
+                        cursor.execute(statement.format(**DIALECT))
+                    version += 1
+                cursor.execute(f"PRAGMA application_id = {APPLICATION}")
+                cursor.execute(f"PRAGMA user_version = {version}")
+        except StorageError as error:
+            if not isinstance(error.__cause__, sqlite3.Error):
+                raise
+            if not self.path.exists() or self._version() < READABLE:
+                raise error.__cause__ from None
+
+
+def _reopen(path: Path) -> SQLiteStorage:
+    return SQLiteStorage(path, create=False)
+
+
+def _connect_to_write(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=TURN, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    """A connection that only reads.
+
+    It keeps an index beside the file. Where the folder or the disk has no room for that, it can do
+    without one: nobody else has the file open then, or they would have made it.
+    """
+    problem: sqlite3.Error | None = None
+    log = path.with_name(path.name + "-wal")
+    # What the log holds would be missed by a connection that takes the file for unchangeable.
+    whole = not log.exists() or log.stat().st_size == 0
+    for mode in ("mode=ro", "immutable=1" if whole else "mode=rw"):
+        connection = sqlite3.connect(
+            f"{path.as_uri()}?{mode}",
+            uri=True,
+            timeout=PATIENCE,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            if mode == "mode=rw":
+                connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+                connection.execute("PRAGMA query_only = ON")
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        except sqlite3.Error as error:
+            connection.close()
+            problem = problem or error
+        else:
+            return connection
+    assert problem is not None
+    raise problem
+
+
+def _check_ours(database: sqlite3.Connection | sqlite3.Cursor, shown: str) -> int:
+    """The version of the database; that of another program is refused."""
+    marked, version = (
+        database.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("application_id", "user_version")
+    )
+    tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if marked != APPLICATION and tables > 0:
+        raise StorageError(f"{shown} is the database of another program")
+    missing_steps(version, shown)
+    return int(version)

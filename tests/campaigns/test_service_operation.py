@@ -1,0 +1,284 @@
+"""What somebody needs who runs a service: health, readiness, metrics, logs, a webhook."""
+
+import http.server
+import io
+import json
+import logging
+import resource
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from revar.campaigns import Campaign, MemoryStorage, StorageError
+from revar.campaigns.service import webhook
+from revar.campaigns.service.app import READY_SECONDS, make_app
+from revar.campaigns.service.logs import MOST_ALIKE, REQUESTS, WINDOW, JsonFormatter, RateLimit
+from revar.errors import InputError
+from tests.campaigns.serving import call, serving
+from tests.campaigns.worlds import Clock
+
+LOOPBACK = "http://127.0.0.1"
+QUESTION = {"name": "ads", "actions": 2, "horizon": 1, "episodes": 2, "seed": 1, "lease": 30}
+
+
+class Fragile(MemoryStorage):
+    """A storage that fails when it is told to."""
+
+    reading_fails = writing_fails = False
+
+    def append(self, campaign_id: str, bodies: Any) -> Any:
+        self._fail(self.writing_fails)
+        return super().append(campaign_id, bodies)
+
+    def read(self, campaign_id: str, after: int, limit: int) -> Any:
+        self._fail(self.reading_fails)
+        return super().read(campaign_id, after, limit)
+
+    def check_writable(self) -> None:
+        self._fail(self.writing_fails)
+
+    def _fail(self, fails: bool) -> None:
+        if fails:
+            raise StorageError("the disk is full")
+
+
+def value(client: TestClient, line: str) -> float:
+    """A number of the metrics."""
+    text = client.get("/metrics").text
+    (found,) = [each.rpartition(" ")[2] for each in text.splitlines() if each.startswith(line)]
+    return float(found)
+
+
+def test_health_is_not_readiness(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("revar.campaigns.service.app.READY_SECONDS", 0.0)
+    storage = Fragile()
+    with TestClient(make_app(storage), base_url=LOOPBACK) as client:
+        assert client.get("/ready").json() == {"status": "ready"}
+        storage.writing_fails = True
+        reply = client.get("/ready")
+        assert (reply.status_code, reply.json()["error"]["code"]) == (503, "storage")
+        assert client.get("/health").status_code == 200
+        storage.writing_fails = False
+        assert client.get("/ready").status_code == 200
+
+
+def test_a_full_disk_is_not_ready(tmp_path: Path) -> None:
+    """A service that may not write into files; what was collected can still be read."""
+    with serving(f"sqlite:///{tmp_path}/full.db") as service:
+
+        def may_write(size: int) -> None:
+            _, hard = resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE)
+            limits = size if size >= 0 else hard, hard
+            resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, limits)
+            time.sleep(READY_SECONDS + 0.1)
+
+        assert call(service.address, "/api/campaigns", QUESTION)[0] == 201
+        assert call(service.address, "/ready")[0] == 200
+        may_write(1)
+        assert call(service.address, "/ready")[0] == 503
+        assert call(service.address, "/health")[0] == 200
+        assert call(service.address, "/api/campaigns/ads/episodes", {})[0] == 503
+        assert call(service.address, "/api/campaigns/ads")[0] == 200
+        may_write(-1)
+        assert call(service.address, "/ready")[0] == 200
+        assert call(service.address, "/api/campaigns/ads/episodes", {})[0] == 201
+
+
+def test_postgres_says_whether_it_can_be_written(postgres_url: str) -> None:
+    import psycopg
+    from psycopg import sql
+
+    from revar.campaigns.storage.postgres import PostgresStorage
+
+    with PostgresStorage(postgres_url) as storage:
+        storage.check_writable()
+        with psycopg.connect(postgres_url, autocommit=True) as other:
+            name = sql.Identifier(other.info.dbname)
+            query = sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on")
+            other.execute(query.format(name))
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        with pytest.raises(StorageError, match="read-only"):
+            storage.check_writable()
+
+
+def test_metrics_count_what_happens() -> None:
+    storage = Fragile()
+    with TestClient(make_app(storage), base_url=LOOPBACK) as client:
+        client.post("/api/campaigns", json=QUESTION)
+        client.post("/api/campaigns/ads/episodes", json={"episode": "e"})
+        asked = {"step": 0, "state": "s", "probabilities": [0.5, 0.5]}
+        client.post("/api/campaigns/ads/episodes/e/act", json=asked)
+        client.get("/nothing")
+        client.request("BREW", "/api/campaigns")
+        assert (
+            value(client, 'revar_requests_total{method="POST",operation="act",status="200"}') == 1
+        )
+        assert value(client, 'revar_request_seconds_count{operation="act"}') == 1
+        assert (
+            value(client, 'revar_requests_total{method="other",operation="none",status="404"}') == 1
+        )
+        assert value(client, "revar_open_leases") == 1
+        assert value(client, "revar_open_campaigns") == 1
+        assert value(client, "revar_plans") >= 1
+        storage.writing_fails = True
+        assert client.post("/api/campaigns/ads/episodes", json={}).status_code == 503
+        assert value(client, 'revar_storage_errors_total{access="written"}') == 1
+        assert value(client, 'revar_storage_up{access="written"}') == 0
+        assert value(client, 'revar_storage_up{access="read"}') == 1
+        assert "BREW" not in client.get("/metrics").text
+
+
+def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    storage = Fragile()
+    with TestClient(make_app(storage), base_url=LOOPBACK) as client:
+        client.post("/api/campaigns", json=QUESTION)
+        storage.writing_fails = True
+        for _ in range(5):
+            assert client.post("/api/campaigns/ads/episodes", json={}).status_code == 503
+            assert client.get("/api/campaigns/ads").status_code == 200
+        storage.writing_fails = False
+        for _ in range(2):
+            client.post("/api/campaigns/ads/episodes", json={})
+    lines = [each.getMessage() for each in caplog.records if each.name == "revar.storage"]
+    assert len(lines) == 2
+    assert lines[0] == "the storage cannot be written: the disk is full"
+    assert "can be written again" in lines[1]
+    assert "5 calls that failed" in lines[1]
+
+
+def logged(record_of: Any, formatter: logging.Formatter) -> list[str]:
+    """The lines that a logger writes with the service's filter."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(formatter)
+    handler.addFilter(RateLimit())
+    logger = logging.Logger("revar.test")
+    logger.addHandler(handler)
+    record_of(logger)
+    return stream.getvalue().splitlines()
+
+
+def test_lines_alike_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("revar.campaigns.service.logs.time.monotonic", lambda: now)
+
+    def write(logger: logging.Logger) -> None:
+        nonlocal now
+        for number in range(1001):
+            if number == 1000:
+                now += WINDOW
+            logger.error("number %d", number)
+        logger.error("another")
+
+    lines = logged(write, logging.Formatter())
+    left_out = f"number 1000 ({1000 - MOST_ALIKE} lines like it left out)"
+    assert lines == [*(f"number {i}" for i in range(MOST_ALIKE)), left_out, "another"]
+
+
+def test_a_line_of_json_for_every_request(tmp_path: Path) -> None:
+    with serving(f"sqlite:///{tmp_path}/log.db", "--log-json") as service:
+        for _ in range(MOST_ALIKE + 2):
+            call(service.address, "/health")
+        call(service.address, "/api/campaigns", QUESTION)
+        assert service.process.stderr is not None
+        lines = [json.loads(service.process.stderr.readline()) for _ in range(MOST_ALIKE + 3)]
+    assert {line["logger"] for line in lines} == {REQUESTS}
+    assert {line["path"] for line in lines[:-1]} == {"/health"}
+    last = lines[-1]
+    assert (last["method"], last["operation"], last["status"]) == ("POST", "create_campaign", 201)
+    assert last["milliseconds"] > 0
+    assert abs(last["time"] - time.time()) < 60
+
+
+def test_an_exception_stays_in_its_line() -> None:
+    def write(logger: logging.Logger) -> None:
+        try:
+            raise ValueError("two\nlines")
+        except ValueError:
+            logger.exception("it failed")
+
+    (line,) = logged(write, JsonFormatter())
+    assert "two\nlines" in json.loads(line)["exception"]
+
+
+# -- the webhook -----------------------------------------------------------------------------
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    """Keeps what is sent; refuses the first message."""
+
+    messages: list[dict[str, Any]]
+    refusals: int
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        kind: Any = type(self)
+        kind.refusals -= 1
+        if kind.refusals < 0:
+            kind.messages.append(body)
+        self.send_response(200 if kind.refusals < 0 else 500)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def receiver() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    kind = type("Kept", (Receiver,), {"messages": [], "refusals": 1})
+    server = http.server.HTTPServer(("127.0.0.1", 0), kind)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/told", kind.messages  # type: ignore[attr-defined]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def until(condition: Any) -> None:
+    ends = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
+def test_a_webhook_is_told_of_ends_and_stalls(
+    receiver: tuple[str, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when it fails at first; what had ended before the service began is not told."""
+    address, messages = receiver
+    monkeypatch.setattr(webhook, "EVERY", 0.05)
+    monkeypatch.setattr(webhook, "PAUSE", 0.05)
+    clock = Clock()
+    storage = MemoryStorage(clock)
+    Campaign.create(storage, "before", actions=2, horizon=1, episodes=1).close()
+    with TestClient(make_app(storage, webhook=address), base_url=LOOPBACK) as client:
+        client.post("/api/campaigns", json=QUESTION)
+        client.post("/api/campaigns/ads/episodes", json={"episode": "e"})
+        time.sleep(0.2)
+        clock.time += 31
+        until(lambda: len(messages) == 1)
+        client.post("/api/campaigns/ads/close", json={})
+        until(lambda: len(messages) == 2)
+        time.sleep(0.2)
+        assert value(client, 'revar_webhooks_total{result="sent"}') == 2
+    told = [(each["event"], each["campaign"], each["condition"]) for each in messages]
+    assert told == [("stalled", "ads", "stalled"), ("ended", "ads", "closed")]
+
+
+@pytest.mark.parametrize("address", ["file:///etc/passwd", "ftp://host/", "http:///", "nothing"])
+def test_only_http_is_told(address: str) -> None:
+    with pytest.raises(InputError, match="http"):
+        make_app(MemoryStorage(), webhook=address)

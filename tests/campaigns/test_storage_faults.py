@@ -1,0 +1,331 @@
+"""Storages in trouble: locked, stopped, full, read-only, deleted; and shared after a fork."""
+
+import os
+import pickle
+import resource
+import shutil
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from revar.campaigns import (
+    Campaign,
+    MemoryStorage,
+    SQLiteStorage,
+    StorageError,
+    open_storage,
+    snapshots,
+)
+from revar.campaigns.export import export_text
+from revar.campaigns.storage import connections, postgres
+from revar.errors import InputError
+from tests.campaigns.processes import forked
+
+SOON = 5.0  # seconds: far below every patience, far above what a call takes
+
+
+def create(storage: object, name: str = "c", episodes: int = 50) -> Campaign:
+    return Campaign.create(
+        storage,  # type: ignore[arg-type]
+        name,
+        policy={"s": [0.5, 0.5]},
+        horizon=1,
+        episodes=episodes,
+        strategy="on-policy",
+        seed=1,
+    )
+
+
+def play(campaign: Campaign) -> None:
+    episode = campaign.start_episode()
+    episode.act("s")
+    episode.reward(1.0, None)
+
+
+def in_thread(work: Callable[[], object]) -> threading.Thread:
+    def run() -> None:
+        with pytest.raises(StorageError):
+            work()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+# -- locks ---------------------------------------------------------------------------------
+
+
+def test_a_held_write_lock_does_not_stall_readers(tmp_path: Path) -> None:
+    storage = SQLiteStorage(tmp_path / "c.db")
+    campaign = create(storage)
+    play(campaign)
+    other = sqlite3.connect(tmp_path / "c.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    waiting = in_thread(lambda: play(Campaign.open(storage, "c")))
+    time.sleep(0.1)
+    began = time.monotonic()
+    assert campaign.status().episodes == 1
+    assert Campaign.open(str(tmp_path / "c.db"), "c").status().episodes == 1
+    storage.close()  # and who waits is told
+    waiting.join(SOON)
+    assert not waiting.is_alive()
+    assert time.monotonic() - began < SOON
+    other.close()
+
+
+def test_a_locked_row_stalls_its_own_campaign_alone(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_storage(postgres_url) as storage, psycopg.connect(postgres_url) as other:
+        locked, free = create(storage, "locked"), create(storage, "free")
+        other.execute("SELECT 1 FROM revar_campaigns WHERE name = 'locked' FOR UPDATE")
+        waiting = threading.Thread(target=play, args=(locked,), daemon=True)
+        waiting.start()
+        for _ in range(3):
+            play(free)
+        assert Campaign.open(storage, "locked").status().episodes == 0
+        assert waiting.is_alive()
+        monkeypatch.setattr(postgres, "LOCK_PATIENCE", 0.1)
+        with open_storage(postgres_url) as impatient:
+            campaign = Campaign.open(impatient, "locked")
+            with pytest.raises(StorageError, match="lock timeout"):
+                campaign.start_episode()
+        other.rollback()
+        waiting.join(SOON)
+        assert locked.status().episodes == 1
+
+
+def test_a_stopped_backend_does_not_keep_a_storage_open(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "CLOSING", 0.2)
+    storage = open_storage(postgres_url)
+    campaign = create(storage)
+    play(campaign)
+    with stopped_backends(postgres_url):
+        waiting = in_thread(campaign.start_episode)
+        time.sleep(0.2)
+        began = time.monotonic()
+        storage.close()
+        waiting.join(SOON)
+        assert not waiting.is_alive()
+        assert time.monotonic() - began < SOON
+
+
+def test_a_stopped_backend_is_given_up(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "PATIENCE", 0.3)
+    monkeypatch.setattr(connections, "GRACE", 0.0)
+    monkeypatch.setattr(connections, "LOOKS", 0.05)
+    with open_storage(postgres_url) as storage:
+        campaign = create(storage)
+        with stopped_backends(postgres_url):
+            began = time.monotonic()
+            play(campaign)  # over connections that are made anew
+            assert 0.2 < time.monotonic() - began < SOON
+        assert campaign.status().episodes == 1
+
+
+class stopped_backends:  # noqa: N801 - used like a function
+    """The server's processes that serve revar stand still meanwhile."""
+
+    def __init__(self, url: str) -> None:
+        with psycopg.connect(url) as connection:
+            rows = connection.execute(
+                "SELECT pid FROM pg_stat_activity WHERE application_name = 'revar'"
+                " AND datname = current_database()"
+            ).fetchall()
+        self.processes = [row[0] for row in rows]
+
+    def __enter__(self) -> None:
+        assert self.processes
+        self._send(signal.SIGSTOP)
+
+    def __exit__(self, *_: object) -> None:
+        self._send(signal.SIGCONT)
+
+    def _send(self, sent: signal.Signals) -> None:
+        for process in self.processes:
+            os.kill(process, sent)
+
+
+# -- forks and pickles ---------------------------------------------------------------------
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    return f"sqlite:///{tmp_path}/c.db"
+
+
+def test_forked_workers_have_connections_of_their_own(address: str) -> None:
+    storage = open_storage(address)
+    campaign = create(storage, episodes=40)
+    play(campaign)
+
+    def work() -> None:
+        for _ in range(9):
+            play(campaign)
+
+    children = [forked(work) for _ in range(4)]
+    for _ in range(3):
+        play(campaign)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 4
+    assert campaign.status().episodes == 40
+    storage.close()
+
+
+def test_a_fork_in_the_middle_of_a_change(tmp_path: Path) -> None:
+    """A lock that another thread holds at the fork is nobody's in the child."""
+    campaign = create(SQLiteStorage(tmp_path / "c.db"))
+    play(campaign)
+    inside, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        def reader(*_: object) -> None:
+            inside.set()
+            done.wait(SOON)
+
+        campaign.read(reader)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    inside.wait(SOON)
+    child = forked(lambda: play(campaign))
+    done.set()
+    holder.join()
+    assert os.waitpid(child, 0)[1] == 0
+    assert campaign.status().episodes == 2
+
+
+def test_campaigns_and_episodes_can_be_pickled(address: str) -> None:
+    with open_storage(address) as storage:
+        campaign = create(storage)
+        episode = campaign.start_episode()
+        action = episode.act("s")
+        sent = pickle.loads(pickle.dumps(campaign))
+        assert sent.status().open == 1
+        again = pickle.loads(pickle.dumps(episode))
+        assert again.act("s") == action
+        again.reward(2.0, None)
+        assert campaign.status().episodes == 1
+        for each in (sent, again._campaign):
+            each.storage.close()
+    with pytest.raises(TypeError, match="in memory cannot be sent"):
+        pickle.dumps(create(MemoryStorage()))
+
+
+# -- files ---------------------------------------------------------------------------------
+
+
+def read_elsewhere(path: Path, before: Callable[[], object]) -> int:
+    """Status and export in a process that cannot write; its exit code."""
+
+    def read() -> None:
+        before()
+        campaign = Campaign.open(str(path), "c")
+        lines = list(export_text(campaign.definition, campaign.events(), "jsonl"))
+        assert (campaign.status().episodes, len(lines)) == (1, 1)
+        with pytest.raises(StorageError):
+            campaign.start_episode()
+        assert campaign.status().open == 0
+
+    return os.waitstatus_to_exitcode(os.waitpid(forked(read), 0)[1])
+
+
+@pytest.mark.parametrize("left", ["closed", "in use", "crashed"])
+def test_reading_needs_no_room_on_the_disk(
+    tmp_path: Path, left: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "LEAST_EVENTS", 1)  # one is wanted, and cannot be written
+    path = tmp_path / "c.db"
+    storage = SQLiteStorage(path)
+    play(create(storage))
+    if left == "closed":
+        storage.close()
+        assert not (tmp_path / "c.db-wal").exists()
+    elif left == "crashed":  # its log was never taken into the file, and nobody has it open
+        (tmp_path / "copy").mkdir()
+        for name in ("c.db", "c.db-wal"):
+            shutil.copy(tmp_path / name, tmp_path / "copy" / name)
+        path = tmp_path / "copy" / "c.db"
+
+    def full() -> None:  # no file may grow
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    assert read_elsewhere(path, full) == 0
+    storage.close()
+
+
+def test_reading_needs_no_permission_to_write(tmp_path: Path) -> None:
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    path = folder / "c.db"
+    with SQLiteStorage(path) as storage:
+        play(create(storage))
+    path.chmod(0o444)
+    folder.chmod(0o555)
+    for parent in tmp_path.parents[:3]:
+        if parent.name.startswith("pytest-"):
+            parent.chmod(0o755)
+    tmp_path.chmod(0o755)
+
+    def become_nobody() -> None:  # root may write everywhere
+        if os.geteuid() == 0:
+            os.setgid(65534)
+            os.setuid(65534)
+
+    try:
+        assert read_elsewhere(path, become_nobody) == 0
+    finally:
+        folder.chmod(0o755)
+
+
+def test_a_file_that_was_deleted_takes_nothing_more(tmp_path: Path) -> None:
+    path = tmp_path / "c.db"
+    storage = SQLiteStorage(path)
+    campaign = create(storage)
+    play(campaign)
+    kept = path.rename(tmp_path / "elsewhere.db")
+    for ask in (campaign.start_episode, campaign.status, storage.check_writable):
+        with pytest.raises(StorageError, match="deleted or replaced"):
+            ask()
+    kept.rename(path)
+    assert campaign.status().open == 0
+    play(campaign)
+    assert campaign.status().episodes == 2
+
+
+def test_names_of_files_may_hold_any_character(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open_storage("sqlite:///we#ird?x.db") as storage:
+        create(storage)
+        assert storage.entries()[0].name == "c"
+    assert [path.name for path in tmp_path.glob("*.db")] == ["we#ird?x.db"]
+    assert not (tmp_path / "we").exists()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://revar:se/cr@et@127.0.0.1:1/none",
+        "postgresql://revar@127.0.0.1:1/none?password=se/cr@et",
+        "postgresql+driver://revar:se/cr@et@host/database",
+        "mysql://revar:se/cr@et@host/database",
+        "postgres//revar:se/cr@et@host/database",
+    ],
+)
+def test_passwords_are_not_shown(address: str) -> None:
+    with pytest.raises((StorageError, InputError)) as caught:
+        open_storage(address, create=False)
+    assert "cr@et" not in str(caught.value)
+    assert "se/" not in str(caught.value)
