@@ -1,4 +1,4 @@
-"""A simulated ad server that takes part in a campaign over HTTP, with the standard library alone.
+"""A simulated ad server that takes part in a campaign of a service, over HTTP.
 
 Visitors come in three segments and see up to three pages. On every page one of four ads is shown.
 The policy in use, whose value is wanted, mostly shows the first two; the campaign decides which ads
@@ -6,8 +6,6 @@ are really shown, so that the value of that policy is known from as few visitors
 """
 
 import contextlib
-import http.client
-import json
 import os
 import random
 import shutil
@@ -17,8 +15,10 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+
+import revar
+from revar.campaigns import BudgetReservedError, BudgetSpentError
+from revar.client import ConnectedCampaign
 
 VISITORS = int(os.environ.get("VISITORS", "1500"))
 THREADS = 8
@@ -36,50 +36,22 @@ SALE = [0.5, 0.4, 0.3, 0.2]  # chance of a sale
 STAYS = [0.6, 0.5, 0.7, 0.4]  # chance that the visitor goes on to the next page
 
 
-class Service:
-    """The few calls that an ad server makes."""
-
-    def __init__(self, address: str) -> None:
-        self._host = urlsplit(address).netloc
-        self._headers = {"Content-Type": "application/json"}
-        if os.environ.get("REVAR_TOKEN"):
-            self._headers["Authorization"] = f"Bearer {os.environ['REVAR_TOKEN']}"
-        self._connection = http.client.HTTPConnection(self._host, timeout=30)
-
-    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Status and JSON. A call that got no answer is made again: nothing counts twice."""
-        text = None if body is None else json.dumps(body)
-        while True:
-            try:
-                self._connection.request(method, f"/api{path}", text, self._headers)
-                reply = self._connection.getresponse()
-                return reply.status, json.loads(reply.read())
-            except (OSError, http.client.HTTPException):
-                self._connection.close()
-                self._connection = http.client.HTTPConnection(self._host, timeout=30)
-
-
-def serve_visitors(address: str, campaign: str, seed: int) -> None:
+def serve_visitors(campaign: ConnectedCampaign, seed: int) -> None:
     """One thread of the ad server: a visitor is an episode, a page a step."""
-    service, draw = Service(address), random.Random(seed)
+    draw = random.Random(seed)
     while True:
-        status, episode = service.call("POST", f"/campaigns/{campaign}/episodes", {})
-        if status == 409:  # the budget is spent, or with the other threads
+        try:
+            visitor = campaign.start_episode()
+        except (BudgetSpentError, BudgetReservedError):  # the rest is with the other threads
             return
-        path = f"/campaigns/{campaign}/episodes/{episode['episode']}"
         segment = draw.choices(list(SEGMENTS), list(SEGMENTS.values()))[0]
-        for page in range(PAGES):
-            state = {"segment": segment, "page": page}
-            asked = {"step": page, "state": state, "probabilities": TARGET[page]}
-            ad = service.call("POST", f"{path}/act", asked)[1]["action"]
+        while not visitor.over:
+            page = visitor.steps
+            ad = visitor.act({"segment": segment, "page": page}, TARGET[page])
             sold = draw.random() < SALE[ad]
             profit = PROFIT[segment][ad] / SALE[ad] * draw.uniform(0.5, 1.5) if sold else 0.0
             stays = page + 1 < PAGES and draw.random() < STAYS[ad]
-            following = {"segment": segment, "page": page + 1} if stays else None
-            told = {"step": page, "reward": profit, "next_state": following}
-            service.call("POST", f"{path}/reward", told)
-            if not stays:
-                break
+            visitor.reward(profit, {"segment": segment, "page": page + 1} if stays else None)
 
 
 def true_value() -> float:
@@ -121,25 +93,23 @@ def service_address() -> Iterator[str]:
 
 def main() -> None:
     """Run the campaign, and print what came of it beside the truth."""
-    with service_address() as address:
-        service = Service(address)
-        campaign = f"ads-{random.randrange(10**6)}"
-        question = {"name": campaign, "actions": 4, "horizon": PAGES, "episodes": VISITORS}
-        status, reply = service.call("POST", "/campaigns", question)
-        if status != 201:
-            sys.exit(reply["error"]["message"])
-        print(f"{VISITORS} visitors; watch them at {address}/campaigns/{campaign}")
+    token = os.environ.get("REVAR_TOKEN") or None
+    with service_address() as address, revar.connect(address, token) as service:
+        name = f"ads-{random.randrange(10**6)}"
+        campaign = service.create(name, actions=4, horizon=PAGES, episodes=VISITORS)
+        print(f"{VISITORS} visitors; watch them at {address}/campaigns/{name}")
         threads = [
-            threading.Thread(target=serve_visitors, args=(address, campaign, seed))
+            threading.Thread(target=serve_visitors, args=(campaign, seed))
             for seed in range(THREADS)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        found = service.call("GET", f"/campaigns/{campaign}/estimate")[1]
-        print(f"estimated profit of a visitor: {found['value']:.3f}")
-        print(f"95% interval: {found['low']:.3f} to {found['high']:.3f}")
+        found = campaign.estimate()
+        low, high = found.interval
+        print(f"estimated profit of a visitor: {found.value:.3f}")
+        print(f"95% interval: {low:.3f} to {high:.3f}")
         print(f"the truth: {true_value():.3f}")
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from revar.campaigns.campaign import Campaign as Campaign
     from revar.campaigns.storage import open_storage as open_storage
+    from revar.client.asynchronous import connect_async as connect_async
+    from revar.client.connection import connect as connect
     from revar.datasets.files import append_dataset as append_dataset
     from revar.datasets.files import load_dataset as load_dataset
     from revar.datasets.files import save_dataset as save_dataset
@@ -71,6 +73,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "Campaign": "revar.campaigns.campaign",
     "open_storage": "revar.campaigns.storage",
+    "connect": "revar.client.connection",
+    "connect_async": "revar.client.asynchronous",
     "append_dataset": "revar.datasets.files",
     "load_dataset": "revar.datasets.files",
     "save_dataset": "revar.datasets.files",

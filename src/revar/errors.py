@@ -1,7 +1,9 @@
 """The errors a user meets. Each message is one sentence naming what is wrong and where."""
 
+import copyreg
 import importlib
 from types import ModuleType
+from typing import Any
 
 INTERRUPTED = 130  # the exit code of a program that was stopped by Ctrl-C
 
@@ -16,6 +18,10 @@ class MissingExtraError(ImportError):
 
 class RefusedError(RuntimeError):
     """What is asked for cannot be done as things stand: says what stands in the way."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied as it is, so that it reaches other processes whatever it was made of."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 def require_extra(module: str, extra: str) -> ModuleType:

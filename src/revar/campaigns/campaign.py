@@ -1,7 +1,6 @@
 """Campaign: live collection that hands out decisions and takes back outcomes, durably."""
 
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -14,24 +13,28 @@ from revar.campaigns.commands import (
     EpisodeReply,
     RequestError,
     RewardReport,
+    answer_requests,
     ask_action,
+    check_campaign_id,
     check_episode_id,
+    extend_budget,
+    make_commands,
+    new_campaign_id,
     new_episode_id,
     tell_reward,
 )
-from revar.campaigns.defining import check_budget, define
+from revar.campaigns.defining import define
 from revar.campaigns.definition import CONFIDENCE, LEASE, StrategyRecord, check_name
 from revar.campaigns.episode import CampaignEpisode
 from revar.campaigns.events import (
     Archived,
     Closed,
-    Extended,
     Released,
     Renewed,
     Reopened,
     Started,
 )
-from revar.campaigns.export import export_dataset
+from revar.campaigns.export import dataset_of, export_episodes
 from revar.campaigns.log import CampaignLog, Progress
 from revar.campaigns.rules import (
     BudgetReservedError,
@@ -39,8 +42,10 @@ from revar.campaigns.rules import (
     CampaignError,
     UnknownCampaignError,
 )
+from revar.campaigns.state import CampaignState
 from revar.campaigns.status import Status, ranking_of, status_of
 from revar.campaigns.storage import Storage, open_storage
+from revar.campaigns.storage.interface import NameTakenError
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate
 from revar.estimators.ranking import Ranking
@@ -74,6 +79,7 @@ class Campaign(CampaignLog):
         lease: float = LEASE,
         half_width: float | None = None,
         confidence: float = CONFIDENCE,
+        campaign_id: str | None = None,
     ) -> "Campaign":
         """A new campaign.
 
@@ -87,7 +93,8 @@ class Campaign(CampaignLog):
         {name: table}, or names alone; the `question` is "best" (the default), "values", or
         "difference" of two. An episode that is silent for `lease` seconds gives its place in the
         budget to another one. With `half_width` no more episodes are started once the interval of
-        that `confidence` is as narrow; it allows for every look at it, as in `revar.evaluate`.
+        that `confidence` is as narrow; it allows for every look at it, as in `revar.evaluate`. The
+        same name and `campaign_id` again give the same campaign, as it was first created.
         """
         definition = define(
             policy=policy,
@@ -108,7 +115,14 @@ class Campaign(CampaignLog):
         )
         store = open_storage(storage)
         body = msgspec.json.encode(definition)
-        return cls(store, store.create(uuid.uuid4().hex, check_name(name), body))
+        chosen = new_campaign_id() if campaign_id is None else check_campaign_id(campaign_id)
+        try:
+            return cls(store, store.create(chosen, check_name(name), body))
+        except NameTakenError:
+            found = store.find(name)
+            if found is None or found.id != chosen:
+                raise
+            return cls(store, found)
 
     @classmethod
     def open(
@@ -202,14 +216,9 @@ class Campaign(CampaignLog):
 
     def _carry_out(self, command: Callable[[Any], Command], asked: Iterable[Any]) -> list[Any]:
         """The answers to requests in one commit, errors among them."""
-        made: list[Command | InputError] = []
-        for each in asked:
-            try:
-                made.append(command(each))
-            except InputError as error:
-                made.append(error)
-        replies = iter(self.execute([each for each in made if not isinstance(each, InputError)]))
-        return [each if isinstance(each, InputError) else next(replies) for each in made]
+        made = make_commands(command, asked)
+        replies = self.execute([each for each in made if not isinstance(each, InputError)])
+        return answer_requests(made, replies)
 
     # -- its end, and after ----------------------------------------------------------------
 
@@ -229,14 +238,7 @@ class Campaign(CampaignLog):
 
         The same `extension_id` again adds nothing.
         """
-        unit = self.definition.allowance.unit
-        more = check_budget(episodes, steps, budget)
-        if more.unit != unit:
-            raise InputError(
-                f"the budget is in {unit}; it cannot be extended by {more.text(more.amount)}"
-            )
-        chosen = new_episode_id() if extension_id is None else check_episode_id(extension_id)
-        self.execute_one(Extended(chosen, more.amount))
+        self.execute_one(extend_budget(self.definition, episodes, steps, budget, extension_id))
 
     def reopen(self) -> None:
         """Start episodes again, after it was closed, archived, or found precise enough."""
@@ -252,13 +254,13 @@ class Campaign(CampaignLog):
         """The target policy's value from every complete step so far."""
         if self.definition.policies is not None:
             raise CampaignError("several-policies", "there are several target policies: rank them")
-        return self.read(lambda state, _: state.estimate(confidence))
+        return self.read(lambda state, _: _with_steps(state).estimate(confidence))
 
     def ranking(self, confidence: float = 0.95) -> Ranking:
         """The values of several target policies, the leader, and its differences to the others."""
         if self.definition.policies is None:
             raise CampaignError("one-policy", "there is one target policy: estimate its value")
-        return self.read(lambda state, _: ranking_of(state.collection, confidence))
+        return self.read(lambda state, _: ranking_of(_with_steps(state).collection, confidence))
 
     def status(self) -> Status:
         """Budget, leases, steps per second and estimate."""
@@ -275,4 +277,12 @@ class Campaign(CampaignLog):
 
     def dataset(self, *, partial: bool = False) -> Dataset:
         """The complete episodes; with `partial` also the complete steps of the others."""
-        return export_dataset(self.definition, self.events(), partial=partial)
+        episodes = export_episodes(self.definition, self.events())
+        return dataset_of(self.definition, episodes, partial=partial)
+
+
+def _with_steps(state: CampaignState) -> CampaignState:
+    """The state, once it can say something of values."""
+    if state.steps == 0:
+        raise CampaignError("no-estimate", "no step is complete yet")
+    return state

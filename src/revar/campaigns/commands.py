@@ -6,17 +6,19 @@ An `Act` becomes one when the strategy has chosen an action.
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from revar.campaigns.defining import check_budget
 from revar.campaigns.definition import Definition, check_size
 from revar.campaigns.events import (
     AboutCampaign,
     Acted,
     Event,
+    Extended,
     Finished,
     Released,
     Renewed,
@@ -36,6 +38,7 @@ from revar.errors import InputError
 from revar.model.trajectory import none_for_nan
 from revar.model.validation import check_reward
 
+CAMPAIGN_ID = re.compile(r"[0-9a-f]{32}")
 EPISODE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -99,6 +102,21 @@ class ActionReply(msgspec.Struct, frozen=True):
 
 RequestError: TypeAlias = CampaignError | InputError  # the answer to one of several requests
 Reply: TypeAlias = EpisodeReply | ActionReply | CampaignError | None
+Made = TypeVar("Made")
+
+
+def new_campaign_id() -> str:
+    """An id that no other campaign has, in this store or any other."""
+    return uuid.uuid4().hex
+
+
+def check_campaign_id(campaign_id: Any) -> str:
+    """An id that a caller made before it asked for a campaign."""
+    if not isinstance(campaign_id, str) or CAMPAIGN_ID.fullmatch(campaign_id) is None:
+        raise InputError(
+            f"the id of a campaign is {campaign_id!r}; it must be 32 digits, 0 to 9 and a to f"
+        )
+    return campaign_id
 
 
 def new_episode_id() -> str:
@@ -151,6 +169,37 @@ def tell_reward(
         cost=None if definition.budget is None else told[0],
         amounts=dict(zip(names, told[-len(names) :], strict=True)) if names else None,
     )
+
+
+def extend_budget(
+    definition: Definition, episodes: Any, steps: Any, budget: Any, extension_id: str | None
+) -> Extended:
+    """The command to add so much to the budget, checked."""
+    unit = definition.allowance.unit
+    more = check_budget(episodes, steps, budget)
+    if more.unit != unit:
+        raise InputError(
+            f"the budget is in {unit}; it cannot be extended by {more.text(more.amount)}"
+        )
+    chosen = new_episode_id() if extension_id is None else check_episode_id(extension_id)
+    return Extended(chosen, more.amount)
+
+
+def make_commands(make: Callable[[Any], Made], requests: Iterable[Any]) -> list[Made | InputError]:
+    """A command for each of several requests, or the error that there is in it."""
+    made: list[Made | InputError] = []
+    for request in requests:
+        try:
+            made.append(make(request))
+        except InputError as error:
+            made.append(error)
+    return made
+
+
+def answer_requests(made: Iterable[Any], replies: Iterable[Any]) -> list[Any]:
+    """An answer for each request, in order, from the replies to the commands among them."""
+    found = iter(replies)
+    return [each if isinstance(each, InputError) else next(found) for each in made]
 
 
 def propose(

@@ -1,29 +1,75 @@
 """An episode of a campaign as its caller sees it."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, overload
 
-from revar.campaigns.commands import EpisodeReply, ask_action, tell_reward
-from revar.campaigns.events import Finished
-
-if TYPE_CHECKING:
-    from revar.campaigns.campaign import Campaign
+from revar.campaigns.commands import Act, ActionReply, EpisodeReply, ask_action, tell_reward
+from revar.campaigns.definition import Definition
+from revar.campaigns.events import Finished, Released, Renewed, Rewarded
 
 
-class CampaignEpisode:
+class CommandedCampaign(Protocol):
+    """A campaign that carries out commands, here or over HTTP."""
+
+    @property
+    def definition(self) -> Definition:
+        """What it asks."""
+
+    @overload
+    def execute_one(self, command: Act) -> ActionReply: ...
+
+    @overload
+    def execute_one(self, command: Rewarded | Finished | Released | Renewed) -> EpisodeReply: ...
+
+
+class EpisodeProgress:
+    """How far an episode is, and the commands that its caller gives from there.
+
+    The number of the step is part of a command, so that the same command again changes nothing.
+    """
+
+    def __init__(self, definition: Definition, reply: EpisodeReply) -> None:
+        self._definition = definition
+        self.id = reply.episode
+        self.number = reply.number
+        self.steps = reply.steps  # complete ones
+        self.over = reply.over
+        self.propensity: float | None = None  # of the last action, where it was drawn
+
+    def _ask(self, state: Any, probabilities: Any) -> Act:
+        return ask_action(self._definition, self.id, self.steps, state, probabilities)
+
+    def _tell(self, reward: float, next_state: Any, cost: Any, amounts: Any) -> Rewarded:
+        told = reward, next_state, cost, amounts
+        return tell_reward(self._definition, self.id, self.steps, *told)
+
+    def _finished(self) -> Finished:
+        return Finished(self.id)
+
+    def _abandoned(self) -> Released:
+        return Released(self.id, "abandoned")
+
+    def _renewed(self) -> Renewed:
+        return Renewed(self.id)
+
+    def _take(self, reply: ActionReply) -> int:
+        self.propensity = reply.propensity
+        return reply.action
+
+    def _follow(self, reply: EpisodeReply) -> None:
+        self.steps, self.over = reply.steps, reply.over
+
+
+class CampaignEpisode(EpisodeProgress):
     """An episode in the hands of a caller, who asks for actions and reports what they led to.
 
     A call that failed on its way, without an answer, may simply be made again: nothing counts
     twice, and the same step gets the same action.
     """
 
-    def __init__(self, campaign: "Campaign", reply: EpisodeReply) -> None:
+    def __init__(self, campaign: CommandedCampaign, reply: EpisodeReply) -> None:
+        super().__init__(campaign.definition, reply)
         self._campaign = campaign
-        self.id = reply.episode
-        self.number = reply.number
-        self.steps = reply.steps  # complete ones
-        self.over = reply.over
-        self.propensity: float | None = None  # of the last action, where it was drawn
 
     def act(self, state: Any, probabilities: Any = None) -> int:
         """The action to take in `state`, any value that JSON can represent.
@@ -31,11 +77,7 @@ class CampaignEpisode:
         `probabilities` are the target policy's in this state, where the campaign has no table; of
         several policies, by their names.
         """
-        definition = self._campaign.definition
-        command = ask_action(definition, self.id, self.steps, state, probabilities)
-        reply = self._campaign.execute_one(command)
-        self.propensity = reply.propensity
-        return reply.action
+        return self._take(self._campaign.execute_one(self._ask(state, probabilities)))
 
     def reward(
         self,
@@ -50,8 +92,7 @@ class CampaignEpisode:
         Where the budget is of cost, `cost` is what the step took from it; where sums are limited,
         `amounts` are what it added to each, by name.
         """
-        definition = self._campaign.definition
-        told = tell_reward(definition, self.id, self.steps, reward, next_state, cost, amounts)
+        told = self._tell(reward, next_state, cost, amounts)
         self._follow(self._campaign.execute_one(told))
 
     def finish(self) -> None:
@@ -59,15 +100,12 @@ class CampaignEpisode:
 
         Not needed after the episode's end or its last step; it does no harm there.
         """
-        self._follow(self._campaign.execute_one(Finished(self.id)))
+        self._follow(self._campaign.execute_one(self._finished()))
 
     def abandon(self) -> None:
         """Give the place in the budget back at once; complete steps count."""
-        self._follow(self._campaign.release(self.id))
+        self._follow(self._campaign.execute_one(self._abandoned()))
 
     def heartbeat(self) -> None:
         """A sign of life while a step takes long: the lease begins anew."""
-        self._follow(self._campaign.heartbeat(self.id))
-
-    def _follow(self, reply: EpisodeReply) -> None:
-        self.steps, self.over = reply.steps, reply.over
+        self._follow(self._campaign.execute_one(self._renewed()))

@@ -84,8 +84,8 @@ def export_episodes(
     yield from sorted(under_way.values(), key=lambda episode: episode.number)
 
 
-def export_dataset(
-    definition: Definition, events: Iterable[tuple[float, Event | Unreadable]], *, partial: bool
+def dataset_of(
+    definition: Definition, episodes: Iterable[ExportedEpisode], *, partial: bool
 ) -> Dataset:
     """Complete episodes, or with `partial` every complete step; labels say what the states are."""
     numbers: dict[bytes, int] = {}
@@ -93,8 +93,8 @@ def export_dataset(
     def number(state: bytes | None) -> int:
         return ENDED if state is None else numbers.setdefault(state, len(numbers))
 
-    episodes = sorted(export_episodes(definition, events), key=lambda episode: episode.number)
-    chosen = [episode for episode in episodes if episode.complete or partial]
+    ordered = sorted(episodes, key=lambda episode: episode.number)
+    chosen = [episode for episode in ordered if episode.complete or partial]
     trajectories = [
         Trajectory.of(
             [number(step.state) for step in episode.steps],
@@ -134,6 +134,51 @@ def export_text(
     """
     episodes = export_episodes(definition, events)
     return _json_lines(episodes) if form == "jsonl" else _rows(definition, episodes)
+
+
+class _StepLine(msgspec.Struct, frozen=True):
+    state: msgspec.Raw
+    action: int
+    propensity: float | None
+    reward: float
+    next_state: msgspec.Raw
+    time: float
+    cost: float | None = None
+    amounts: dict[str, float] | None = None
+
+
+class _EpisodeLine(msgspec.Struct, frozen=True):
+    episode: str
+    number: int
+    complete: bool
+    steps: list[_StepLine]
+
+
+def read_json_lines(text: bytes) -> list[ExportedEpisode]:
+    """The episodes that `export_text` wrote as JSON lines."""
+    lines = msgspec.json.Decoder(_EpisodeLine).decode_lines(text)
+    return [
+        ExportedEpisode(
+            line.episode,
+            line.number,
+            line.complete,
+            [
+                Step(
+                    number,
+                    bytes(step.state),
+                    step.action,
+                    step.propensity,
+                    step.reward,
+                    None if bytes(step.next_state) == b"null" else bytes(step.next_state),
+                    step.time,
+                    step.cost,
+                    step.amounts,
+                )
+                for number, step in enumerate(line.steps)
+            ],
+        )
+        for line in lines
+    ]
 
 
 def _json_lines(episodes: Iterable[ExportedEpisode]) -> Iterator[str]:

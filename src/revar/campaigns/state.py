@@ -29,6 +29,7 @@ from revar.campaigns.records import EpisodeRecord
 from revar.collection import Collection
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate
+from revar.model.arrays import FloatArray
 from revar.model.budget import Budget
 from revar.model.trajectory import nan_for_none
 
@@ -270,7 +271,6 @@ def history_point(
     except InputError:
         return None
     leader = joint.value_of(int(joint.values.argmax()))
-    lower = [[_finite(x) for x in row[: j + 1]] for j, row in enumerate(joint.covariance.tolist())]
     return HistoryPoint(
         time,
         episodes,
@@ -279,8 +279,13 @@ def history_point(
         _finite(leader.standard_error),
         leader.unvisited_probability,
         joint.values.tolist() if several else None,
-        lower if several else None,
+        lower_triangle(joint.covariance) if several else None,
     )
+
+
+def lower_triangle(covariance: FloatArray) -> list[list[float | None]]:
+    """The rows of a covariance up to the diagonal; what is not known yet is None."""
+    return [[_finite(x) for x in row[: j + 1]] for j, row in enumerate(covariance.tolist())]
 
 
 def _finite(value: float) -> float | None:

@@ -1,12 +1,17 @@
 """The status of a campaign as JSON has it, for programs."""
 
-import msgspec
+import dataclasses
+from math import inf
 
-from revar.campaigns.definition import StrategyRecord
+import msgspec
+import numpy as np
+
+from revar.campaigns.definition import Definition, StrategyRecord
 from revar.campaigns.limits import LimitReport, LimitsRecord
 from revar.campaigns.precision import PrecisionReport
+from revar.campaigns.state import lower_triangle
 from revar.campaigns.status import Lease, Status
-from revar.estimators.estimator import Estimate
+from revar.estimators.estimator import Estimate, JointEstimate
 from revar.estimators.ranking import Ranking
 
 
@@ -41,6 +46,7 @@ class EstimateMessage(msgspec.Struct, frozen=True):
     confidence: float
     episodes: int
     unvisited_probability: float
+    quantile: float | None  # of the interval; null stands for the normal one
 
     @classmethod
     def of(cls, estimate: Estimate) -> "EstimateMessage":
@@ -54,6 +60,18 @@ class EstimateMessage(msgspec.Struct, frozen=True):
             estimate.confidence,
             estimate.episodes,
             estimate.unvisited_probability,
+            estimate.quantile,
+        )
+
+    def estimate(self) -> Estimate:
+        """The estimate that this was made of."""
+        return Estimate(
+            self.value,
+            _inf_for_none(self.standard_error),
+            self.episodes,
+            self.unvisited_probability,
+            self.confidence,
+            self.quantile,
         )
 
 
@@ -67,6 +85,48 @@ class RankedPolicy(msgspec.Struct, frozen=True):
     unvisited_probability: float
 
 
+class JointMessage(msgspec.Struct, frozen=True):
+    """The values that a ranking rests on, in the order in which the policies were named.
+
+    `covariance` has rows up to the diagonal, with null while the data cannot tell.
+    """
+
+    names: tuple[str, ...]
+    values: list[float]
+    covariance: list[list[float | None]]
+    unvisited_probability: list[float]
+    silent_share: list[float] | None
+
+    @classmethod
+    def of(cls, ranking: Ranking) -> "JointMessage":
+        """The joint estimate of a ranking."""
+        joint = ranking.joint
+        silent = joint.silent_share
+        return cls(
+            ranking.names,
+            joint.values.tolist(),
+            lower_triangle(joint.covariance),
+            joint.unvisited_probability.tolist(),
+            None if silent is None else silent.tolist(),
+        )
+
+    def joint(self, episodes: int, confidence: float) -> JointEstimate:
+        """The joint estimate that this was made of."""
+        count = len(self.values)
+        covariance = np.zeros((count, count))
+        for number, row in enumerate(self.covariance):
+            filled = [_inf_for_none(entry) for entry in row]
+            covariance[number, : number + 1] = covariance[: number + 1, number] = filled
+        return JointEstimate(
+            np.array(self.values),
+            covariance,
+            episodes,
+            np.array(self.unvisited_probability),
+            confidence,
+            silent_share=None if self.silent_share is None else np.array(self.silent_share),
+        )
+
+
 class RankingMessage(msgspec.Struct, frozen=True):
     """Several target policies, the best first, and what their differences say."""
 
@@ -77,6 +137,7 @@ class RankingMessage(msgspec.Struct, frozen=True):
     confidence: float
     episodes: int
     policies: tuple[RankedPolicy, ...]
+    joint: JointMessage
 
     @classmethod
     def of(cls, ranking: Ranking) -> "RankingMessage":
@@ -100,7 +161,12 @@ class RankingMessage(msgspec.Struct, frozen=True):
                 )
                 for name, value in ranking.best_first.items()
             ),
+            JointMessage.of(ranking),
         )
+
+    def ranking(self) -> Ranking:
+        """The ranking that this was made of."""
+        return Ranking.of(self.joint.names, self.joint.joint(self.episodes, self.confidence))
 
 
 class StatusMessage(msgspec.Struct, frozen=True):
@@ -127,7 +193,9 @@ class StatusMessage(msgspec.Struct, frozen=True):
     steps: int
     states: int
     steps_per_second: float  # over the last minute
-    last_event: float | None  # seconds since 1970
+    first_event: float | None  # seconds since 1970
+    last_event: float | None
+    now: float
     closed: bool
     spent: bool
     leases: tuple[Lease, ...]
@@ -154,3 +222,15 @@ class StatusMessage(msgspec.Struct, frozen=True):
             "ranking": None if status.ranking is None else RankingMessage.of(status.ranking),
         }
         return cls(*(fields[name] for name in cls.__struct_fields__))
+
+    def status(self, definition: Definition) -> Status:
+        """The status that this was made of, of a campaign with that definition."""
+        known = {"definition": definition, **msgspec.structs.asdict(self)}
+        fields = {field.name: known[field.name] for field in dataclasses.fields(Status)}
+        fields["estimate"] = None if self.estimate is None else self.estimate.estimate()
+        fields["ranking"] = None if self.ranking is None else self.ranking.ranking()
+        return Status(**fields)
+
+
+def _inf_for_none(error: float | None) -> float:
+    return inf if error is None else error

@@ -15,8 +15,8 @@ from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse, Response
 
 from revar.campaigns.service.asgi import App, Message, Receive, Send
-from revar.campaigns.service.messages import error_reply
 from revar.campaigns.service.metrics import Metrics
+from revar.campaigns.service.replies import error_reply
 from revar.campaigns.service.tokens import Access, Right, ThrottledError
 
 SESSION = "revar_session"  # cookie

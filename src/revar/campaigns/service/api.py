@@ -18,10 +18,10 @@ from revar.campaigns.commands import (
 )
 from revar.campaigns.events import Finished, Released, Started
 from revar.campaigns.export import FORMATS, export_text
-from revar.campaigns.rules import CampaignError
 from revar.campaigns.service.messages import (
     LARGEST_CONFIDENCE,
     ActMessage,
+    CampaignMessage,
     CampaignsMessage,
     CreateCampaign,
     EmptyMessage,
@@ -29,8 +29,8 @@ from revar.campaigns.service.messages import (
     PolicyRowMessage,
     RewardMessage,
     StartEpisode,
-    reply,
 )
+from revar.campaigns.service.replies import reply
 from revar.campaigns.service.routing import (
     CAMPAIGN,
     EPISODE,
@@ -108,7 +108,7 @@ async def list_campaigns(request: Request) -> CampaignsMessage:
 @route(
     "POST",
     "/api/campaigns",
-    "Create a campaign",
+    "Create a campaign; with the same id again, the same campaign",
     takes=CreateCampaign,
     gives={201: StatusMessage},
     conflicts=True,
@@ -116,6 +116,7 @@ async def list_campaigns(request: Request) -> CampaignsMessage:
 async def create_campaign(request: Request, body: CreateCampaign) -> StatusMessage:
     """A new campaign, by the arguments of `Campaign.create`."""
     question = msgspec.structs.asdict(body)
+    question["campaign_id"] = question.pop("id")
     if body.policy is not None:
         question["policy"] = _pairs(body.policy)
     if isinstance(body.policies, dict):
@@ -130,6 +131,18 @@ async def create_campaign(request: Request, body: CreateCampaign) -> StatusMessa
 async def campaign_status(request: Request) -> StatusMessage:
     """Budget, leases, steps per second and estimate."""
     return StatusMessage.of(await campaigns_of(request).read(name_of(request), Campaign.status))
+
+
+@route(
+    "GET",
+    CAMPAIGN + "/definition",
+    "What a campaign was created with",
+    gives={200: CampaignMessage},
+)
+async def campaign_definition(request: Request) -> CampaignMessage:
+    """What never changes about it."""
+    campaign = (await find_thread(request)).campaign
+    return CampaignMessage(campaign.id, campaign.name, campaign.created, campaign.definition)
 
 
 @route(
@@ -233,13 +246,9 @@ async def _ask_value(request: Request, ask: Callable[[Campaign, float], Answer])
         raise InputError(
             f"confidence is {given}; it must lie above 0 and be at most {LARGEST_CONFIDENCE}"
         )
-
-    def read(campaign: Campaign) -> Answer:
-        if campaign.read(lambda state, _: state.steps) == 0:
-            raise CampaignError("no-estimate", "no step is complete yet")
-        return ask(campaign, confidence)
-
-    return await campaigns_of(request).read(name_of(request), read)
+    return await campaigns_of(request).read(
+        name_of(request), lambda campaign: ask(campaign, confidence)
+    )
 
 
 def _pairs(table: list[PolicyRowMessage]) -> list[tuple[Any, list[float]]]:

@@ -29,9 +29,9 @@ from revar.campaigns.service.connections import (
     LimitedServer,
 )
 from revar.campaigns.service.logs import configure_logs
-from revar.campaigns.service.messages import error_reply, reply
 from revar.campaigns.service.metrics import Metrics, RequestRecorder
 from revar.campaigns.service.openapi import openapi_document
+from revar.campaigns.service.replies import error_reply, reply
 from revar.campaigns.service.threads import CampaignThreads, threads_left
 from revar.campaigns.service.tokens import Access
 from revar.campaigns.service.watching import WatchedStorage

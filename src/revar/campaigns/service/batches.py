@@ -24,8 +24,8 @@ from revar.campaigns.service.messages import (
     ErrorDetail,
     RewardMany,
     StartMany,
-    describe,
 )
+from revar.campaigns.service.replies import describe
 from revar.campaigns.service.routing import CAMPAIGN, find_thread, route
 from revar.campaigns.service.threads import CampaignThread
 from revar.campaigns.storage import StorageError

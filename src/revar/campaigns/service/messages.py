@@ -1,16 +1,14 @@
-"""What the service takes, strictly typed, and how it replies.
+"""What the service takes and gives, strictly typed; `client` writes and reads the same records.
 
 Records of replies that Python callers get too are in `commands` and `status`.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
-from starlette.responses import Response
 
-from revar.campaigns.commands import EPISODE_ID, ActionReply, EpisodeReply
+from revar.campaigns.commands import CAMPAIGN_ID, EPISODE_ID, ActionReply, EpisodeReply
 from revar.campaigns.definition import (
     CONFIDENCE as INTERVAL_CONFIDENCE,
 )
@@ -24,17 +22,16 @@ from revar.campaigns.definition import (
     MOST_STEPS,
     MOST_STEPS_IN_ALL,
     NAME,
+    Definition,
     StrategyRecord,
 )
-from revar.campaigns.rules import BudgetReservedError, CampaignError
 from revar.campaigns.state import HistoryPoint
-from revar.campaigns.storage.interface import MissingCampaignError, NameTakenError, StorageError
-from revar.errors import InputError
 from revar.model.limits import CONFIDENCE
 from revar.model.question import KINDS
 from revar.model.validation import LARGEST_REWARD
 
 Name = Annotated[str, Meta(pattern=f"^{NAME.pattern}$", description="A campaign's name.")]
+CampaignId = Annotated[str, Meta(pattern=f"^{CAMPAIGN_ID.pattern}$")]
 EpisodeId = Annotated[str, Meta(pattern=f"^{EPISODE_ID.pattern}$")]
 Probability = Annotated[float, Meta(ge=0, le=1)]
 Probabilities = Annotated[list[Probability], Meta(min_length=1, max_length=MOST_ACTIONS)]
@@ -46,9 +43,6 @@ StepNumber = Annotated[int, Meta(ge=0, lt=MOST_STEPS, description="From 0.")]
 
 MOST_IN_BATCH = 1000  # requests
 LARGEST_CONFIDENCE = 0.999999999999  # of intervals: a double has hardly any above
-NOT_FOUND = ("unknown-campaign", "unknown-episode")
-INVALID = ("invalid", "unknown-state", "forbidden-action")
-_ENCODER = msgspec.json.Encoder()
 
 
 class PolicyRowMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,7 +74,8 @@ class CreateCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `policies` are several to compare: tables by name, or names alone; `question` is what is asked.
     The budget is one of `episodes`, `steps`, and `budget`, which is of what rewards say steps cost.
-    With `half_width` no more is started once the interval of that `confidence` is as narrow.
+    With `half_width` no more is started once the interval of that `confidence` is as narrow. With
+    an `id` of its own the caller may safely ask again when the reply was lost.
     """
 
     name: Name
@@ -99,6 +94,7 @@ class CreateCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lease: Annotated[float, Meta(gt=0, le=LONGEST_LEASE)] = LEASE
     half_width: Annotated[float, Meta(gt=0)] | None = None
     confidence: Annotated[float, Meta(gt=0, le=LARGEST_CONFIDENCE)] = INTERVAL_CONFIDENCE
+    id: CampaignId | None = None
 
 
 class ExtendCampaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -189,17 +185,30 @@ class HistoryMessage(msgspec.Struct, frozen=True):
     points: list[HistoryPoint]
 
 
+class CampaignMessage(msgspec.Struct, frozen=True):
+    """What never changes about a campaign; the time is in seconds since 1970."""
+
+    id: str
+    name: str
+    created: float
+    definition: Definition
+
+
 class CampaignsMessage(msgspec.Struct, frozen=True):
     """The names of all campaigns, in the order of creation."""
 
     campaigns: list[str]
 
 
-class ErrorDetail(msgspec.Struct, frozen=True):
-    """Why something was not done: a code for programs, a sentence for people."""
+class ErrorDetail(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why something was not done: a code for programs, a sentence for people.
+
+    `retry_after` is in how many seconds it may be possible, of `budget-reserved`.
+    """
 
     code: str
     message: str
+    retry_after: float | None = None
 
 
 class ErrorMessage(msgspec.Struct, frozen=True):
@@ -232,54 +241,3 @@ class ActionOutcomes(msgspec.Struct, frozen=True):
     """An outcome for each act, in their order."""
 
     outcomes: list[ActionOutcome]
-
-
-class RequestError(Exception):
-    """A request that cannot be read."""
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status, self.code = status, code
-
-
-def reply(record: Any, status: int = 200) -> Response:
-    """A record as JSON."""
-    return Response(_ENCODER.encode(record), status, media_type="application/json")
-
-
-def error_reply(
-    status: int, code: str, message: str, headers: Mapping[str, str] | None = None
-) -> Response:
-    """An error as JSON."""
-    response = reply(ErrorMessage(ErrorDetail(code, message)), status)
-    response.headers.update(headers or {})
-    return response
-
-
-def reply_to_error(error: Exception) -> Response:
-    """The reply to an error that a caller may meet; others are raised again."""
-    status, detail = describe(error)
-    headers = {}
-    if isinstance(error, BudgetReservedError):
-        headers = {"Retry-After": str(max(1, round(error.retry_after)))}
-    return error_reply(status, detail.code, detail.message, headers)
-
-
-def describe(error: Exception) -> tuple[int, ErrorDetail]:
-    """Status and text of an error that a caller may meet; others are raised again."""
-    if isinstance(error, RequestError):
-        status, code = error.status, error.code
-    elif isinstance(error, CampaignError):
-        code = error.code
-        status = 404 if code in NOT_FOUND else 422 if code in INVALID else 409
-    elif isinstance(error, MissingCampaignError):
-        status, code = 404, "unknown-campaign"
-    elif isinstance(error, NameTakenError):
-        status, code = 409, "name-taken"
-    elif isinstance(error, StorageError):
-        status, code = 503, "storage"
-    elif isinstance(error, InputError):
-        status, code = 422, "invalid"
-    else:
-        raise error
-    return status, ErrorDetail(code, str(error))

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from revar.campaigns.commands import Command, Reply, check_episode_id
 from revar.campaigns.definition import check_name
-from revar.campaigns.service.messages import RequestError, error_reply, reply, reply_to_error
+from revar.campaigns.service.replies import RequestError, error_reply, reply, reply_to_error
 from revar.campaigns.service.threads import CampaignThread, CampaignThreads
 
 Endpoint = Callable[[Request], Awaitable[Response]]

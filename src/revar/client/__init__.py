@@ -1,0 +1,16 @@
+"""Campaigns of a service, over HTTP: the methods of a local campaign, in plain and async calls."""
+
+from revar.client.asynchronous import AsyncCampaign, AsyncConnection, AsyncEpisode, connect_async
+from revar.client.connection import ConnectedCampaign, Connection, connect
+from revar.client.service import ServiceError
+
+__all__ = [
+    "AsyncCampaign",
+    "AsyncConnection",
+    "AsyncEpisode",
+    "ConnectedCampaign",
+    "Connection",
+    "ServiceError",
+    "connect",
+    "connect_async",
+]
