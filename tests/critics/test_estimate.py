@@ -76,9 +76,10 @@ def test_the_finite_number_of_resets_counts() -> None:
 
 def test_shares_and_the_rest_make_up_the_variance() -> None:
     found = estimate_returns(_played(), [FAMILY])
-    cost = found.fold_covariance / found.mean_return_error**2
-    rest = found.unexplained_share - cost
-    assert found.actions_share + found.start_share + rest == pytest.approx(1.0)
+    shares = found.actions_share + found.start_share + found.unexplained_share
+    assert shares == pytest.approx(1.0)
+    left = found.unexplained_share + found.learning_share
+    assert left == pytest.approx((found.standard_error / found.mean_return_error) ** 2)
 
 
 def test_rewards_of_any_size() -> None:

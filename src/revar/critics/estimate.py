@@ -76,8 +76,13 @@ class CorrectedReturns:
 
     @property
     def unexplained_share(self) -> float:
-        """The share that no critic saw, or that learning them cost."""
-        return self._share(self.standard_error**2)
+        """The share that no critic saw; with the two above it sums to 1."""
+        return self._share(_mean_variance(self.corrected) + self.reset_variance)
+
+    @property
+    def learning_share(self) -> float:
+        """What is added to the variance because critics of one fold learned from the others."""
+        return self._share(self.fold_covariance)
 
     def _share(self, variance: float) -> float:
         whole = _mean_variance(self.returns)
