@@ -183,12 +183,13 @@ def joint_fold_covariance(found: Sequence[CorrectedReturns]) -> FloatArray:
 
     The mean of fold j varies with fold l by what l changed in j's correction, and the other way
     round. All else being uncorrelated, the mean product of these two changes is the covariance. No
-    combination of the values has less than 0.
+    variance is less than 0, and no covariance more than both variances allow.
     """
     changes = [each.fold_changes for each in found]
     products = np.array([[np.sum(one * other.T) for other in changes] for one in changes])
-    sizes, directions = np.linalg.eigh(products)
-    return np.asarray(directions * sizes.clip(min=0.0) @ directions.T)
+    deviations = np.sqrt(products.diagonal().clip(min=0.0))
+    most = np.outer(deviations, deviations)
+    return np.asarray(products.clip(-most, most))
 
 
 def _fold_changes(

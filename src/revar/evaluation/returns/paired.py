@@ -246,6 +246,6 @@ def _covariance(findings: list[ReturnFindings]) -> FloatArray:
     resets = min(each.at_resets.size for each in corrected)
     if resets > 1:
         found += np.cov(np.stack([each.at_resets[:resets] for each in corrected])) / resets
-    alone = [each.standard_error**2 - each.fold_covariance for each in corrected]
-    np.fill_diagonal(found, alone)
-    return np.asarray(found + joint_fold_covariance(corrected))
+    found += joint_fold_covariance(corrected)
+    np.fill_diagonal(found, [each.standard_error**2 for each in corrected])
+    return np.asarray(found)
