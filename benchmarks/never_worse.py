@@ -1,6 +1,6 @@
 """Is a value with critics ever worse than the mean return? By errors of runs, not standard errors.
 
-`python -m benchmarks.never_worse --episodes 25` plays the problems of the study of critics, and pure
+`python -m benchmarks.never_worse --episodes 25` plays the problems of the study of critics and pure
 noise, run by run, and compares the squared errors of both estimates: those from the mean of all
 episodes. A ratio is that of their means, with its standard error.
 """
