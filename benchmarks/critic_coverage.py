@@ -2,7 +2,8 @@
 
 `python -m benchmarks.critic_coverage` writes benchmarks/results/critic_coverage.md and .json:
 linear systems whose values are known in closed form, and CartPole and Pendulum, whose values come
-from many episodes. Rows that are stored already are kept unless `--anew` is given.
+from many episodes. Rows that are stored already are kept unless `--anew` is given. `--first` begins
+with another run, so that others are played.
 """
 
 import argparse
@@ -16,15 +17,17 @@ import numpy as np
 from rich.console import Console
 from scipy.stats import t as student
 
-import revar
 from benchmarks.linear_quadratic import LinearQuadratic
 from benchmarks.machine import facts
+from benchmarks.side_by_side import play_side_by_side
 from revar.critics.estimate import default_families, estimate_returns
+from revar.critics.interface import Experience
 from revar.experiments.critic_problems import CriticProblem
 from revar.experiments.critics import load_critic_study
 
 RESULTS = Path(__file__).with_name("results")
 EPISODES = 50
+RESETS = 10 * EPISODES
 PLAYED = (
     "CartPole, mean 32",
     "CartPole, mean 84",
@@ -66,6 +69,7 @@ def main() -> None:
     """Measure the rows that are missing."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first run")
     parser.add_argument("--critics", nargs="+", default=["linear"], help="families")
     parser.add_argument("--anew", action="store_true", help="measure all rows anew")
     parser.add_argument("--problem", help="measure rows whose name contains this")
@@ -74,8 +78,10 @@ def main() -> None:
     stored = [] if options.anew or not path.exists() else json.loads(path.read_text())["rows"]
     rows = {(row["problem"], row["critics"]): Row(**row) for row in stored}
     console = Console()
-    for name, runs in _problems(options.critics, options.runs):
-        key = (name, "+".join(options.critics))
+    numbers = range(options.first, options.first + options.runs)
+    for name, runs in _problems(options.critics, numbers):
+        named = f"{name}, from run {options.first}" if options.first else name
+        key = (named, "+".join(options.critics))
         if options.problem and options.problem not in name:
             continue
         if key not in rows or rows[key].runs < options.runs:
@@ -85,48 +91,39 @@ def main() -> None:
         console.print(rows[key].line, highlight=False)
 
 
-def _problems(critics: list[str], count: int) -> Iterator[tuple[str, Iterator[Run]]]:
+def _problems(critics: list[str], numbers: range) -> Iterator[tuple[str, Iterator[Run]]]:
     for dimensions in (1, 4):
         for normal in (False, True):
             system = LinearQuadratic(dimensions, normal)
             yield (
                 f"linear-quadratic, {dimensions} dim., {system.law}",
-                (_solve(system, critics, run) for run in range(count)),
+                (_solve(system, critics, run) for run in numbers),
             )
     for problem in load_critic_study().problems:
         if problem.name in PLAYED:
-            yield problem.name, (_play(problem, critics, run) for run in range(count))
+            yield problem.name, (_play(problem, critics, run) for run in numbers)
 
 
 def _solve(system: LinearQuadratic, critics: list[str], run: int) -> Run:
-    rng = np.random.default_rng([1, run])
-    experience = system.play(EPISODES, 10 * EPISODES, rng)
-    found = estimate_returns(experience, default_families(critics), seed=run)
-    value = system.value()
-    return (
-        found.value - value,
-        found.standard_error,
-        found.mean_return - value,
-        found.mean_return_error,
-    )
+    experience = system.play(EPISODES, RESETS, np.random.default_rng([1, run]))
+    return _errors(experience, critics, run, system.value(), 0.0)
 
 
 def _play(problem: CriticProblem, critics: list[str], run: int) -> Run:
-    result = revar.evaluate(
-        problem.environment,
-        problem.build_policy(),
-        episodes=EPISODES,
-        horizon=problem.horizon,
-        critics=critics,
-        seed=1000 + run,
-    )
+    experience = play_side_by_side(problem, EPISODES, RESETS, np.random.default_rng([2, run]))
     assert problem.value is not None
-    found = result.return_findings.corrected
+    return _errors(experience, critics, run, problem.value, problem.value_error)
+
+
+def _errors(
+    experience: Experience, critics: list[str], run: int, value: float, value_error: float
+) -> Run:
+    found = estimate_returns(experience, default_families(critics), seed=run)
     return (
-        result.value - problem.value,
-        float(np.hypot(result.standard_error, problem.value_error)),
-        found.mean_return - problem.value,
-        float(np.hypot(found.mean_return_error, problem.value_error)),
+        found.value - value,
+        float(np.hypot(found.standard_error, value_error)),
+        found.mean_return - value,
+        float(np.hypot(found.mean_return_error, value_error)),
     )
 
 

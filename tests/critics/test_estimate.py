@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from benchmarks.linear_quadratic import LinearQuadratic
 
-from revar.critics.estimate import LEAST_EPISODES, default_families, estimate_returns
+from revar.critics.estimate import (
+    LEAST_EPISODES,
+    default_families,
+    estimate_returns,
+    joint_fold_covariance,
+)
 from revar.critics.interface import Experience
 from revar.critics.linear import LinearFamily
 from revar.errors import InputError
@@ -76,9 +81,23 @@ def test_the_finite_number_of_resets_counts() -> None:
 
 def test_shares_and_the_rest_make_up_the_variance() -> None:
     found = estimate_returns(_played(), [FAMILY])
-    cost = found.fold_covariance / found.mean_return_error**2
-    rest = found.unexplained_share - cost
-    assert found.actions_share + found.start_share + rest == pytest.approx(1.0)
+    shares = found.actions_share + found.start_share + found.unexplained_share
+    assert shares == pytest.approx(1.0)
+    left = found.unexplained_share + found.learning_share
+    assert left == pytest.approx((found.standard_error / found.mean_return_error) ** 2)
+
+
+def test_what_folds_teach_each_other_cancels_in_a_difference_of_equals() -> None:
+    found = estimate_returns(_played(), [FAMILY])
+    changes = np.random.default_rng(0).standard_normal((4, 4))
+    first = replace(found, fold_changes=changes + changes.T)
+    assert first.fold_covariance == pytest.approx(np.sum((changes + changes.T) ** 2))
+    other = replace(found, fold_changes=-2.0 * (changes + changes.T))
+    joint = joint_fold_covariance([first, first, other])
+    assert joint == pytest.approx(first.fold_covariance * np.outer([1, 1, -2], [1, 1, -2]))
+    # Where folds seem to correct each other the other way round, nothing is taken off.
+    turned = replace(found, fold_changes=changes - changes.T)
+    assert turned.fold_covariance == 0.0
 
 
 def test_rewards_of_any_size() -> None:

@@ -12,7 +12,7 @@ from revar.critics import linear, stacking
 from revar.critics.features import Scaling
 from revar.critics.given import given_columns
 from revar.critics.interface import FOLDS, Columns, Experience
-from revar.critics.learning import Learner
+from revar.critics.learning import Learner, Ridges
 from revar.critics.linear import LinearFamily
 from revar.critics.stacking import fit_stack
 from revar.model.arrays import FloatArray, IntArray
@@ -113,12 +113,14 @@ def test_a_leak_would_be_seen(
 
 
 def test_values_are_unbiased_and_intervals_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs, family = 60, LinearFamily((1.0,))
+    monkeypatch.setattr(linear, "MOST_FEATURES", 12)  # few, so that there is time for many runs
+    family = LinearFamily((1.0,), Ridges(differences=(1e-2,)))
     problem = LinearQuadratic(1, normal=False, horizon=6)
-    honest = measure(problem, [family], episodes=24, runs=runs)
-    assert abs(honest.bias) < 3.5
-    # Intervals of 95% fail in more than 10 of 60 runs once in 3000.
-    assert honest.covered >= 50 / 60
-    assert np.median(honest.ratios) < 0.6
+    honest = measure(problem, [family], episodes=24, runs=300)
+    assert abs(honest.bias) < 3.0
+    # Intervals of 95% hold less often once in 100 tries; those of 88% as often once in 60.
+    least = 0.917
+    assert honest.covered >= least
+    assert np.median(honest.ratios) < 0.5
     _critics_see_all(monkeypatch)
-    assert measure(problem, [family], episodes=24, runs=runs).covered < 50 / 60
+    assert measure(problem, [family], episodes=24, runs=60).covered < least

@@ -9,7 +9,7 @@ from gymnasium import spaces
 
 from revar.environments.descriptions import describe_space, read_space
 from revar.environments.features import Features
-from revar.environments.spaces import check_finite, inputs_of, layout_of
+from revar.environments.spaces import check_finite, find_outside, inputs_of, layout_of
 from revar.errors import InputError
 from revar.model.episodes import Episodes
 
@@ -143,6 +143,22 @@ def test_what_is_not_finite_is_named() -> None:
     rows[2, 1] = np.nan
     with pytest.raises(InputError, match="number 1 of the observation at step 2 is nan"):
         check_finite(rows, "observation", "step")
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_what_a_space_draws_is_not_outside(space: Any) -> None:
+    layout = layout_of(space)
+    rows = np.array([layout.row(space.sample()) for _ in range(20)])
+    assert find_outside(layout, rows) == ""
+
+
+def test_numbers_outside_their_bounds_are_named() -> None:
+    layout = layout_of(spaces.Tuple([spaces.Discrete(3), spaces.Box(-np.inf, 2.0, (2,))]))
+    rows = np.array([[2.0, -1e9, 2.00001], [0.0, 1.0, 2.0]])
+    assert find_outside(layout, rows) == ""  # rounded
+    rows[1, 2] = 2.5
+    assert find_outside(layout, rows) == "number 2 of some is 2.5, outside [-inf, 2] of their space"
+    assert find_outside(layout, rows[:0]) == ""
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ class CorrectedReturns:
     corrected: FloatArray  # [K] Y, with the mean over resets
     after_actions: FloatArray  # [K] G less the advantages
     at_resets: FloatArray  # [R] what is said of extra resets, by all worlds together
-    fold_covariance: float  # of the value, because folds teach each other's critics
+    fold_changes: FloatArray  # [fold, other] what the other changed in the fold's share of value
     weights: Mapping[str, float]  # of every column's advantages, a mean over worlds
     start_weights: Mapping[str, float]  # of every column's values at first observations
 
@@ -47,6 +47,11 @@ class CorrectedReturns:
         """Of the value; NaN for a single episode."""
         added = self.reset_variance + self.fold_covariance
         return float(np.sqrt(_mean_variance(self.corrected) + added))
+
+    @property
+    def fold_covariance(self) -> float:
+        """Of the value, because folds teach each other's critics."""
+        return float(joint_fold_covariance([self])[0, 0])
 
     @property
     def reset_variance(self) -> float:
@@ -76,8 +81,13 @@ class CorrectedReturns:
 
     @property
     def unexplained_share(self) -> float:
-        """The share that no critic saw, or that learning them cost."""
-        return self._share(self.standard_error**2)
+        """The share that no critic saw; with the two above it sums to 1."""
+        return self._share(_mean_variance(self.corrected) + self.reset_variance)
+
+    @property
+    def learning_share(self) -> float:
+        """What is added to the variance because critics of one fold learned from the others."""
+        return self._share(self.fold_covariance)
 
     def _share(self, variance: float) -> float:
         whole = _mean_variance(self.returns)
@@ -107,7 +117,8 @@ def estimate_returns(
         found.extend(family.cross_fit(scaled, seed) for family in families)
         found.extend(given_columns(scaled, given, unit, seed))
     if not found:
-        return CorrectedReturns(returns, returns, returns, np.zeros(0), 0.0, {}, {})
+        nothing = np.zeros((FOLDS, FOLDS))
+        return CorrectedReturns(returns, returns, returns, np.zeros(0), nothing, {}, {})
     columns = join_columns(found)
     corrected = correct(scaled, columns, fit_stack(scaled, columns))
     return replace(
@@ -116,7 +127,7 @@ def estimate_returns(
         corrected=corrected.corrected * unit,
         after_actions=corrected.after_actions * unit,
         at_resets=corrected.at_resets * unit,
-        fold_covariance=corrected.fold_covariance * unit**2,
+        fold_changes=corrected.fold_changes * unit,
     )
 
 
@@ -161,23 +172,35 @@ def correct(experience: Experience, columns: Columns, stack: Stack) -> Corrected
         corrected,
         after_actions,
         at_resets,
-        _fold_covariance(experience, columns, stack, returns - after_actions, returns - corrected),
+        _fold_changes(experience, columns, stack, returns - after_actions, returns - corrected),
         _by_name(columns, stack.weights),
         _by_name(columns, stack.start_weights),
     )
 
 
-def _fold_covariance(
+def joint_fold_covariance(found: Sequence[CorrectedReturns]) -> FloatArray:
+    """Of several values, from episodes in the same folds, because folds correct each other.
+
+    The mean of fold j varies with fold l by what l changed in j's correction, and the other way
+    round. All else being uncorrelated, the mean product of these two changes is the covariance. No
+    variance is less than 0, and no covariance more than both variances allow.
+    """
+    changes = [each.fold_changes for each in found]
+    products = np.array([[np.sum(one * other.T) for other in changes] for one in changes])
+    deviations = np.sqrt(products.diagonal().clip(min=0.0))
+    most = np.outer(deviations, deviations)
+    return np.asarray(products.clip(-most, most))
+
+
+def _fold_changes(
     experience: Experience,
     columns: Columns,
     stack: Stack,
     by_actions: FloatArray,
     explained: FloatArray,
-) -> float:
-    """The variance of the value that comes of folds that correct each other, at least 0.
+) -> FloatArray:
+    """What each fold changed in the others' shares of the value, [fold, other].
 
-    The mean of fold j varies with fold l by what l changed in j's correction, and the other way
-    round. All else being uncorrelated, the mean product of these two changes is the covariance.
     Where means over resets are not known for every critic, only corrections by actions count.
     """
     fold, centers = experience.folds, columns.reset_means
@@ -192,7 +215,7 @@ def _fold_covariance(
                 change -= at_start @ stack.start_weights_without[other, served]
             changes[served, other] = change[fold == served].mean()
     shares = np.bincount(fold, minlength=FOLDS) / fold.size
-    return max(0.0, float(np.sum(np.outer(shares, shares) * changes * changes.T)))
+    return np.asarray(shares[:, None] * changes)
 
 
 def _by_name(columns: Columns, weights: FloatArray) -> dict[str, float]:

@@ -30,6 +30,11 @@ class Scaling:
         matrix = scale[:, None] * directions / np.sqrt(inputs.shape[1])
         return cls(*_moments(inputs @ matrix), matrix)
 
+    @property
+    def inputs(self) -> int:
+        """How many numbers it takes."""
+        return int(self.shift.size if self.matrix is None else self.matrix.shape[0])
+
     def __call__(self, inputs: FloatArray) -> Numbers:
         """[n, D]"""
         used = inputs if self.matrix is None else inputs @ self.matrix

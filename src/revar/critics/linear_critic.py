@@ -94,6 +94,11 @@ class LinearCritic:
     value_weights: FloatArray  # [V]
     weights: FloatArray  # [V or 2 V] of advantages
 
+    @property
+    def widths(self) -> tuple[int, int]:
+        """How many inputs it looks at, and for how many scores it has coefficients."""
+        return self.columns.scaling.inputs, int(self.columns.score_weights[0].shape[0])
+
     def values(self, inputs: FloatArray, elapsed: FloatArray) -> FloatArray:
         """Expected return from here on, [n]."""
         found = np.zeros(inputs.shape[0])
@@ -105,8 +110,7 @@ class LinearCritic:
 
     def coefficients(self, inputs: FloatArray, elapsed: FloatArray) -> FloatArray:
         """What each score adds to the return, [n, m]."""
-        width = self.columns.score_weights[0].shape[0]
-        found = np.zeros((inputs.shape[0], width))
+        found = np.zeros((inputs.shape[0], self.widths[1]))
         for rows in _chunks(inputs.shape[0]):
             scaled = self.columns.scaling(inputs[rows])
             _, said = self.columns.values_and_coefficients(scaled, elapsed[rows].astype(np.float32))

@@ -60,6 +60,11 @@ class NetworkCritic:
     center: float  # of the targets that it was taught
     spread: float
 
+    @property
+    def widths(self) -> tuple[int, int]:
+        """How many inputs it looks at, and for how many scores it has coefficients."""
+        return self.scaling.inputs.inputs, int(self.parameters[-1].size) - 1
+
     def values(self, inputs: FloatArray, elapsed: FloatArray) -> FloatArray:
         """Expected return from here on, [n]."""
         return self.outputs(inputs, elapsed)[:, 0]

@@ -70,6 +70,11 @@ class FeaturesOnly:
     def __init__(self, space: Any) -> None:
         self.space = space
 
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Of nothing."""
+        return np.zeros(0), np.zeros(0)
+
     def row(self, value: Any) -> NDArray[Any]:
         """Nothing."""
         del value

@@ -27,6 +27,10 @@ class Layout(Protocol):
     width: int
     dtype: np.dtype[Any]
 
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """The least and the largest that each number of a row should be, [width] each."""
+
     def row(self, value: Any) -> NDArray[Any]:
         """A new row, [width]; what has another shape or is no such number is refused."""
 
@@ -72,6 +76,27 @@ def inputs_of(episodes: Episodes) -> FloatArray:
     return layout_of(read_space(episodes.observation_space)).inputs(episodes.observations)
 
 
+def find_outside(layout: Layout, rows: NDArray[Any]) -> str:
+    """A sentence about a number of the rows that lies outside its space; "" if none does.
+
+    Rounding in single precision does not count.
+    """
+    if not rows.size:
+        return ""
+    low, high = layout.bounds
+    room = 1e-5 * np.maximum(1.0, np.minimum(np.abs(low), np.abs(high)))
+    least, most = rows.min(axis=0), rows.max(axis=0)
+    outside = (least < low - room) | (most > high + room)
+    if not outside.any():
+        return ""
+    number = int(np.argmax(outside))
+    reached = most if most[number] > high[number] + room[number] else least
+    return (
+        f"number {number} of some is {reached[number]:g}, outside [{low[number]:g}, "
+        f"{high[number]:g}] of their space"
+    )
+
+
 def check_finite(rows: NDArray[Any], what: str, place: str) -> None:
     """Refuse rows that hold NaN or an infinity, naming the first number that does."""
     if rows.dtype.kind == "f" and not np.isfinite(rows).all():
@@ -92,6 +117,11 @@ class ArrayLayout:
         self.dtype: np.dtype[Any] = np.dtype(space.dtype)
         self.low, self.high = np.ravel(space.low), np.ravel(space.high)
         self._what = what
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Those of the Box."""
+        return self.low.astype(np.float64), self.high.astype(np.float64)
 
     def row(self, value: Any) -> NDArray[Any]:
         """The numbers of an array."""
@@ -148,6 +178,11 @@ class NumberLayout:
         self.dtype: np.dtype[Any] = np.min_scalar_type(self.count - 1)
         self._what = what
 
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """From 0 on."""
+        return np.zeros(1), np.array([self.count - 1.0])
+
     def row(self, value: Any) -> NDArray[Any]:
         """The number."""
         try:
@@ -177,6 +212,11 @@ class NumbersLayout:
         self.dtype: np.dtype[Any] = np.min_scalar_type(int(self.counts.max()) - 1)
         self.binary = not hasattr(space, "nvec")
         self._what = what
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """From 0 on."""
+        return np.zeros(self.width), self.counts - 1.0
 
     def row(self, value: Any) -> NDArray[Any]:
         """The numbers."""
@@ -221,6 +261,12 @@ class PartsLayout:
         self.ends = np.cumsum([part.width for part in self.parts]).tolist()
         self._named = hasattr(space, "keys")
         self._what = what
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Those of the parts, joined."""
+        low, high = zip(*(part.bounds for part in self.parts), strict=True)
+        return np.concatenate(low), np.concatenate(high)
 
     def row(self, value: Any) -> NDArray[Any]:
         """The rows of the parts, joined."""

@@ -235,9 +235,9 @@ def _advice(
     )  # [resample, 2]
     found = [
         find_need(
-            factor * needed[i] * each[i],
+            float(factor * needed[i]),
+            float(each[i]),
             factor * drawn[:, i][np.isfinite(drawn[:, i])],
-            factor * needed[i],
             unit,
         )
         for i in (0, 1)

@@ -31,20 +31,25 @@ class Need:
         return f"{Budget(1, self.unit).text(self.amount)} (95%: {low} {upper})"
 
 
-def find_need(amount: float, resampled: FloatArray, episodes: float, unit: str) -> Need:
-    """The amount, with an interval from the spread of resampled numbers on a log scale.
+def find_need(
+    episodes: float, price: float, resampled: FloatArray, unit: str, least: int = 1
+) -> Need:
+    """What so many episodes take at a price each, and at least `least` of them.
 
-    Resampled numbers spread around the number as the number does around the truth. So the spread
-    is mirrored: where resampling divides by a factor, the truth may be larger by it. Where
-    resampled data can lack any variance, there is no upper end.
+    The interval is from the spread of resampled numbers on a log scale. They spread around the
+    number as the number does around the truth. So the spread is mirrored: where resampling divides
+    by a factor, the truth may be larger by it. Where resampled data can lack any variance, there is
+    no upper end.
     """
-    if not isfinite(amount) or resampled.size == 0:
+    if not isfinite(episodes * price) or resampled.size == 0:
         raise InputError("the data cannot tell how many episodes are needed; give more of it")
     low, middle, high = np.percentile(resampled, [2.5, 50.0, 97.5])
-    least = amount * min(middle / high, 1.0) if high > 0.0 else 0.0
-    most = amount * max(middle / low, 1.0) if low > 0.0 else None
-    count = max(1, ceil(episodes))
+    below = min(middle / high, 1.0) if high > 0.0 else 0.0
+    above = max(middle / low, 1.0) if low > 0.0 else None
+    amount, floor = episodes * price, least * price
+    least_amount, most = max(floor, amount * below), above and max(floor, amount * above)
+    count = max(least, ceil(episodes))
     if unit == "cost":
-        return Need(amount, least, most, count, unit)
-    above = None if most is None else max(1, ceil(most))
-    return Need(max(1, ceil(amount)), max(1, int(least)), above, count, unit)
+        return Need(max(floor, amount), least_amount, most, count, unit)
+    whole = None if most is None else ceil(most)
+    return Need(ceil(max(floor, amount)), int(least_amount), whole, count, unit)

@@ -78,15 +78,22 @@ class StableBaselinesPolicy:
 
     def best(self, observations: list[Any]) -> Any:
         """The best actions, [n, ...]."""
-        found, _ = self.policy.predict(self._normalize(observations), deterministic=True)
+        found, _ = self.policy.predict(self._normalize(stack(observations)), deterministic=True)
         return np.asarray(found)
 
     def tensor(self, observations: list[Any]) -> Any:
         """What the networks take: one for all observations."""
-        return self.policy.obs_to_tensor(self._normalize(observations))[0]
+        return self.policy.obs_to_tensor(self._normalize(stack(observations)))[0]
 
-    def _normalize(self, observations: list[Any]) -> Any:
-        seen = stack(observations)
+    def values(self, observations: Any) -> FloatArray:
+        """What its value function says of observations [n, ...], in units of rewards, [n]."""
+        tensor = self.policy.obs_to_tensor(self._normalize(observations))[0]
+        found = read_tensor(self.policy.predict_values(tensor)).ravel()
+        if self.vec_normalize is None:
+            return found
+        return np.asarray(self.vec_normalize.unnormalize_reward(found), dtype=np.float64)
+
+    def _normalize(self, seen: Any) -> Any:
         return seen if self.vec_normalize is None else self.vec_normalize.normalize_obs(seen)
 
 

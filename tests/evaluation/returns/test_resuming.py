@@ -150,6 +150,35 @@ def test_critics_are_saved_and_given_to_the_next(tmp_path: Path) -> None:
         evaluate(critics=[tmp_path / "other.npz"])
 
 
+@pytest.mark.parametrize(
+    ("learned", "used", "message"),
+    [
+        ({"features": worlds.squares}, {}, "looks at 2 numbers of an observation; here there are"),
+        (
+            {"env_options": {"pushes": True}, "policy": worlds.gaussian()},
+            {},
+            "actions have 2 scores; those of the law 'categorical 2' have 1",
+        ),
+    ],
+)
+def test_critics_of_another_width_are_refused_before_the_first_episode(
+    learned: Any, used: Any, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "critic.npz"
+    evaluate(seed=8, **learned).save_critic(path)
+    with pytest.raises(InputError, match=message) as refused:
+        evaluate(critics=[path], **used)
+    assert not isinstance(refused.value, revar.EvaluationError)
+
+
+def test_critics_of_another_width_are_refused_when_features_are_known(tmp_path: Path) -> None:
+    path = tmp_path / "critic.npz"
+    evaluate(seed=8).save_critic(path)
+    with pytest.raises(revar.EvaluationError, match="one that looks at 1 numbers") as refused:
+        evaluate(critics=[path], features=worlds.squares)
+    assert refused.value.result is not None and len(refused.value.result.dataset) == 24
+
+
 class _Tensor:
     """What a tensor of PyTorch has on its way to an array."""
 
@@ -166,11 +195,28 @@ class _Tensor:
         return self.values
 
 
+class _Normalizing:
+    """A stand-in for VecNormalize: observations are halved, rewards divided by 4."""
+
+    def normalize_obs(self, seen: Any) -> Any:
+        return seen / 2.0
+
+    def unnormalize_reward(self, rewards: Any) -> Any:
+        return 4.0 * rewards
+
+
 class _Trained:
     """A stand-in for a model of Stable-Baselines3."""
 
-    def __init__(self) -> None:
+    def __init__(self, vec_normalize: Any = None) -> None:
         self.policy = self
+        self._vec_normalize = vec_normalize
+
+    def get_vec_normalize_env(self) -> Any:
+        return self._vec_normalize
+
+    def predict(self, seen: Any, deterministic: bool) -> Any:
+        raise NotImplementedError
 
     def obs_to_tensor(self, seen: Any) -> Any:
         return _Tensor(seen), True
@@ -182,6 +228,8 @@ class _Trained:
 def test_the_value_function_of_a_trained_model() -> None:
     found = evaluate(critics=["linear", _Trained()])
     assert len(found.return_findings.given) == 1
+    # Half of an observation has a quarter of its square, and rewards are a quarter, too.
+    assert evaluate(critics=["linear", _Trained(_Normalizing())]).value == found.value
     with pytest.raises(InputError, match="needs observations as they are"):
         evaluate(critics=[_Trained()], features=worlds.squares)
 
@@ -228,6 +276,15 @@ def test_advice() -> None:
         worlds.make, worlds.steer, half_width=0.2, pilot=20, seed=1, method="mean", cost="fuel"
     )
     assert cost.mean_return.unit == "cost"
+
+
+def test_advice_never_says_fewer_episodes_than_make_an_interval() -> None:
+    played = evaluate(episodes=20).dataset
+    for cost in (None, "steps"):
+        wide = revar.advise(played, worlds.steer, half_width=1e6, horizon=8, cost=cost)
+        for need in (wide.mean_return, wide.critic):
+            assert need.episodes == 2 and need.low <= need.amount <= need.high
+            assert need.amount == (2 if cost is None else np.ceil(2 * played.lengths.mean()))
 
 
 @pytest.mark.parametrize("policy", [worlds.steer, worlds.other])

@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from gymnasium import spaces
 
 import revar
 from revar.errors import InputError
@@ -49,6 +51,22 @@ def test_resets_that_raise_leave_the_mean_return() -> None:
         evaluate(env_options={"trouble": "reset", "when": 30})
     found = caught.value.result
     assert found.episodes == 24 and found.method == "mean"
+
+
+class _Narrow(worlds.Drift):
+    """Says that it stays within 1, and does not."""
+
+    observation_space = spaces.Box(-1.0, 1.0, (1,), np.float64)
+
+
+@pytest.mark.parametrize("how", [{}, {"environments": 2}, {"method": "mean"}])
+def test_observations_outside_their_space_are_told(how: Any) -> None:
+    found = evaluate(env=_Narrow, **how)
+    reached = found.dataset.observations
+    farthest = reached.max() if reached.max() > 1.0 else reached.min()
+    assert f"number 0 of some is {farthest:g}, outside [-1, 1] of their space" in found.table()
+    assert found.value == evaluate(**how).value
+    assert "outside" not in evaluate(**how).table()
 
 
 def test_features_of_changing_size() -> None:

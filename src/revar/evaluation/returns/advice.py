@@ -20,6 +20,8 @@ from revar.model.arrays import FloatArray
 from revar.model.budget import Budget
 from revar.model.episodes import Episodes
 
+LEAST_INTERVAL = 2  # episodes: one by itself has no interval
+
 
 @dataclass(frozen=True)
 class ReturnAdvice:
@@ -110,7 +112,8 @@ def advise_from_returns(
         variance = float(values.var(ddof=1)) + extra
         drawn = (values[draws].var(axis=1, ddof=1) + extra) * prices[draws].mean(axis=1)
         episodes = factor * variance
-        return find_need(episodes * float(prices.mean()), factor * drawn, episodes, unit)
+        price = float(prices.mean())
+        return find_need(episodes, price, factor * drawn, unit, LEAST_INTERVAL)
 
     plain = need(corrected.returns, 0.0)
     if result.method == "mean":

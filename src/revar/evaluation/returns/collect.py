@@ -20,7 +20,7 @@ from revar.errors import InputError
 from revar.evaluation.amounts import describe
 from revar.evaluation.goals import ComparisonGoal, ValueGoal
 from revar.evaluation.result import CollectedResult
-from revar.evaluation.returns.critics import CriticChoice, choose_critics
+from revar.evaluation.returns.critics import CriticChoice, Served, choose_critics
 from revar.evaluation.returns.fingerprint import policy_digest
 from revar.evaluation.returns.fitting import Resets, ReturnEstimator
 from revar.evaluation.returns.paired import PairedEpisodes, PairedEstimator, make_players
@@ -107,9 +107,12 @@ def collect_returns(
         if method == "critic":
             choice = choose_critics(
                 settings.critics,
-                setting.observations,
-                settings.features is not None,
-                (seed,) if prior_seed is None else (seed, prior_seed),
+                Served(
+                    setting.observations,
+                    settings.features is not None,
+                    tuple(each.policy.law for each in getattr(local, "settings", [setting])),
+                    (seed,) if prior_seed is None else (seed, prior_seed),
+                ),
             )
         estimator: ReturnEstimator | PairedEstimator
         if isinstance(goal, ValueGoal):

@@ -13,7 +13,8 @@ from revar.environments.spaces import ArrayLayout, Layout
 from revar.errors import InputError
 from revar.evaluation.returns.saving import FittedCritics, load_critics
 from revar.model.arrays import FloatArray
-from revar.policies.stable_baselines import read_tensor
+from revar.model.law import Law
+from revar.policies.stable_baselines import StableBaselinesPolicy, policy_from_sb3
 
 ROWS = 4096  # observations that a model is asked about at once
 
@@ -26,13 +27,27 @@ class CriticChoice:
     given: tuple[ValueFunction, ...] = ()
 
 
-def choose_critics(
-    critics: Any, observations: Layout | None, has_features: bool, seeds: tuple[int, ...]
-) -> CriticChoice:
+@dataclass(frozen=True)
+class Served:
+    """The episodes that critics are to serve."""
+
+    observations: Layout | None
+    features: bool  # whether critics see features of observations
+    laws: tuple[Law, ...]  # of all policies
+    seeds: tuple[int, ...]  # none where they are not known
+
+    @property
+    def inputs(self) -> int | None:
+        """How many numbers critics see of an observation; None before there is one."""
+        if self.features or self.observations is None:
+            return None
+        return int(self.observations.inputs(np.zeros((1, self.observations.width))).shape[1])
+
+
+def choose_critics(critics: Any, served: Served) -> CriticChoice:
     """What `critics=` stands for: a list of names of families, files, critics and models.
 
-    Where none of them is a family, those that are usual are learned besides. `seeds` are those of
-    the episodes that critics are to serve; there are none where they are not known.
+    Where none of them is a family, those that are usual are learned besides.
     """
     if critics is None:
         return CriticChoice()
@@ -41,15 +56,15 @@ def choose_critics(
     given: list[ValueFunction] = []
     for item in items:
         if isinstance(item, str | Path) and Path(item).suffix == ".npz":
-            given.extend(_unseen(load_critics(item), seeds))
+            given.extend(_usable(load_critics(item), served))
         elif isinstance(item, str):
             names.append(item)
         elif isinstance(item, FittedCritics):
-            given.extend(_unseen(item, seeds))
+            given.extend(_usable(item, served))
+        elif callable(getattr(getattr(item, "policy", None), "predict_values", None)):
+            given.append(_ModelValues.of(item, served))
         elif callable(getattr(item, "values", None)):
             given.append(item)
-        elif callable(getattr(getattr(item, "policy", None), "predict_values", None)):
-            given.append(_ModelValues.of(item, observations, has_features))
         elif callable(item):
             given.append(_Function(item))
         else:
@@ -62,8 +77,9 @@ def choose_critics(
     return CriticChoice(tuple(dict.fromkeys(names)) or None, tuple(given))
 
 
-def _unseen(fitted: FittedCritics, seeds: tuple[int, ...]) -> list[ValueFunction]:
-    """Critics that have not seen episodes of these seeds: the run's, and its prior's."""
+def _usable(fitted: FittedCritics, served: Served) -> list[ValueFunction]:
+    """Critics of the same inputs and laws that have not seen episodes of the run or its prior."""
+    seeds = served.seeds
     if not seeds:
         raise InputError(
             "critics has one that revar learned, and it is not known whether from these episodes; "
@@ -75,7 +91,27 @@ def _unseen(fitted: FittedCritics, seeds: tuple[int, ...]) -> list[ValueFunction
             f"{'run' if seed == seeds[0] else 'prior'}, and would bias it; "
             f"give another {'seed' if seed == seeds[0] else 'prior'}"
         )
+    for critic in fitted.critics.values():
+        scores = critic.widths[1]
+        if served.inputs is not None:
+            check_inputs(critic, served.inputs)
+        for law in served.laws:
+            if law.score_width not in (0, scores):
+                raise InputError(
+                    f"critics has one of a policy whose actions have {scores} scores; those of the "
+                    f"law {str(law)!r} have {law.score_width}"
+                )
     return list(fitted.critics.values())
+
+
+def check_inputs(critic: Any, inputs: int) -> None:
+    """Refuse a critic that revar learned from another number of inputs."""
+    wanted = getattr(critic, "widths", (inputs,))[0]
+    if wanted != inputs:
+        raise InputError(
+            f"critics has one that looks at {wanted} numbers of an observation; here there are "
+            f"{inputs}"
+        )
 
 
 @dataclass(frozen=True)
@@ -91,28 +127,26 @@ class _Function:
 class _ModelValues:
     """The value function of a model of Stable-Baselines3's kind."""
 
-    model: Any
+    model: StableBaselinesPolicy
     shape: tuple[int, ...]
     dtype: Any
 
     @classmethod
-    def of(cls, model: Any, observations: Layout | None, has_features: bool) -> "_ModelValues":
-        if (
-            not isinstance(observations, ArrayLayout)
-            or has_features
-            or observations.inputs(np.zeros((1, observations.width))).shape[1] != observations.width
-        ):
+    def of(cls, model: Any, served: Served) -> "_ModelValues":
+        observations = served.observations
+        if not isinstance(observations, ArrayLayout) or served.inputs != observations.width:
             raise InputError(
                 f"the value function of a {type(model).__name__} needs observations as they are, "
-                f"and critics see {'features' if has_features else 'a part'} of them here"
+                f"and critics see {'features' if served.features else 'a part'} of them here"
             )
+        if not isinstance(model, StableBaselinesPolicy):
+            model = policy_from_sb3(model, deterministic=True)
         return cls(model, observations.space.shape, observations.dtype)
 
     def values(self, inputs: FloatArray, elapsed: FloatArray) -> FloatArray:
         del elapsed
-        policy, found = self.model.policy, []
-        for first in range(0, len(inputs), ROWS):
-            seen = inputs[first : first + ROWS].astype(self.dtype).reshape(-1, *self.shape)
-            tensor, _ = policy.obs_to_tensor(seen)
-            found.append(read_tensor(policy.predict_values(tensor)).ravel())
+        parts = [inputs[first : first + ROWS] for first in range(0, len(inputs), ROWS)]
+        found = [
+            self.model.values(part.astype(self.dtype).reshape(-1, *self.shape)) for part in parts
+        ]
         return np.concatenate(found) if found else np.zeros(0)

@@ -12,14 +12,15 @@ import numpy as np
 from revar.collection.checkpoints import student_quantile
 from revar.critics.estimate import CorrectedReturns, default_families, estimate_returns
 from revar.critics.interface import CriticFamily, Experience, ValueFunction
+from revar.environments.descriptions import read_space
 from revar.environments.opening import first_line
-from revar.environments.spaces import inputs_of
+from revar.environments.spaces import find_outside, inputs_of, layout_of
 from revar.errors import InputError, MissingExtraError
 from revar.estimators.estimator import Estimate
 from revar.estimators.ranking import shows_nothing
 from revar.evaluation.goals import ValueGoal
 from revar.evaluation.result import Checkpoint, EvaluationResult
-from revar.evaluation.returns.critics import CriticChoice
+from revar.evaluation.returns.critics import CriticChoice, check_inputs
 from revar.evaluation.returns.result import ReturnFindings
 from revar.model.arrays import FloatArray
 from revar.model.episodes import Episodes
@@ -135,6 +136,8 @@ class ReturnEstimator:
         else:
             experience = make_experience(every, self.horizon, self.discount)
             width = experience.inputs.shape[1]
+            for critic in self.choice.given:
+                check_inputs(critic, width)
             # The seconds of resets are no part of the seconds of fitting.
             resets = self.resets.of(len(episodes), playing, width)
             begun = time.perf_counter()
@@ -156,6 +159,7 @@ class ReturnEstimator:
             fitting_seconds=self.seconds,
             prior_use=self.prior_use,
             resets_note=self.resets.note,
+            observations_note=_outside(every),
         )
         return self.estimate(corrected), findings
 
@@ -211,6 +215,13 @@ class ReturnEstimator:
                 )
             self._practised = [family.fit(experience, self.seed) for family in families]
         return self._practised
+
+
+def _outside(episodes: Episodes) -> str:
+    """Environments overstep the bounds of their observations at times; that is told."""
+    if episodes.observation_space is None:
+        return ""
+    return find_outside(layout_of(read_space(episodes.observation_space)), episodes.observations)
 
 
 def refuse_same_draws(earlier: Episodes, episodes: Episodes) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from revar.critics.estimate import joint_fold_covariance
 from revar.estimators.estimator import Estimate, JointEstimate
 from revar.evaluation.comparison import ComparisonResult
 from revar.evaluation.goals import ComparisonGoal
@@ -235,7 +236,7 @@ class PairedEstimator:
 
 
 def _covariance(findings: list[ReturnFindings]) -> FloatArray:
-    """Of the values: by episodes that started alike, and by resets that all of them share."""
+    """Of the values: by episodes that started alike, shared resets, and folds that teach others."""
     corrected = [each.corrected for each in findings]
     counts = np.array([each.corrected.size for each in corrected])  # they differ by one at most
     pairs = int(counts.min())
@@ -246,5 +247,6 @@ def _covariance(findings: list[ReturnFindings]) -> FloatArray:
     resets = min(each.at_resets.size for each in corrected)
     if resets > 1:
         found += np.cov(np.stack([each.at_resets[:resets] for each in corrected])) / resets
+    found += joint_fold_covariance(corrected)
     np.fill_diagonal(found, [each.standard_error**2 for each in corrected])
     return np.asarray(found)

@@ -31,6 +31,7 @@ class ReturnFindings:
     fitting_seconds: float = 0.0
     prior_use: str = ""  # what earlier episodes were used for
     resets_note: str = ""  # why there are none, where that was decided here
+    observations_note: str = ""  # which of them are not as their space says
 
     @property
     def resets(self) -> int:
@@ -87,6 +88,8 @@ class ReturnFindings:
     def rows(self, error: float) -> list[tuple[str, str]]:
         """How the value came about, as lines of a table."""
         rows = [("method", self._method())]
+        if self.observations_note:
+            rows.append(("observations", f"{self.observations_note}; they are used as they are"))
         if self.prior_use:
             rows.append(("earlier episodes for", self.prior_use))
         if self.method == "mean":
@@ -114,12 +117,15 @@ class ReturnFindings:
 
     def _shares(self) -> str:
         found = self.corrected
-        every = (found.actions_share, found.start_share, found.unexplained_share)
-        shares = [f"{round(100.0 * share)}%" for share in every]
-        return (
-            f"{shares[0]} explained by actions, {shares[1]} by the start state, {shares[2]} by "
-            f"nothing that a critic saw"
+        actions, start, added = (
+            round(100.0 * share)
+            for share in (found.actions_share, found.start_share, found.learning_share)
         )
+        text = (
+            f"{actions}% explained by actions, {start}% by the start state, "
+            f"{100 - actions - start}% by nothing that a critic saw"
+        )
+        return f"{text}; learning critics adds {added}%" if added else text
 
 
 @dataclass(frozen=True, eq=False)

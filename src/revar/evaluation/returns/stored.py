@@ -10,7 +10,7 @@ from revar.environments.spaces import layout_of
 from revar.errors import InputError
 from revar.evaluation.goals import ValueGoal
 from revar.evaluation.result import Checkpoint, EvaluationResult
-from revar.evaluation.returns.critics import choose_critics
+from revar.evaluation.returns.critics import Served, choose_critics
 from revar.evaluation.returns.fingerprint import check_policy
 from revar.evaluation.returns.fitting import Resets, ReturnEstimator
 from revar.evaluation.returns.play import make_player
@@ -73,7 +73,8 @@ def evaluate_episodes(
         space = episodes.observation_space
         layout = None if space is None else layout_of(read_space(space))
         seeds = () if known is None else (seed,)
-        choice = choose_critics(critics, layout, episodes.features is not None, seeds)
+        served = Served(layout, episodes.features is not None, (episodes.law,), seeds)
+        choice = choose_critics(critics, served)
         goal = ValueGoal(confidence, None, Budget(len(episodes)))
         estimator = ReturnEstimator(
             method,
