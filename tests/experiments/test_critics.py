@@ -102,7 +102,9 @@ def test_a_value_that_is_not_known_is_the_mean_of_all_returns(tmp_path: Path) ->
     study = msgspec.structs.replace(STUDY, problems=(PENDULUM,))
     (series,) = run_critic_study(study, tmp_path).series
     assert series.true_value == pytest.approx(series.runs.mean_returns.mean())
-    assert series.true_value_error == pytest.approx(np.sqrt(series.return_variance / 18))
+    (runs,) = series.runs.values.shape
+    pooled = np.mean(series.runs.mean_return_errors**2) / runs
+    assert series.true_value_error == pytest.approx(np.sqrt(pooled))
 
 
 def test_a_run_that_is_stopped_is_not_stored(

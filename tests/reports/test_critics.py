@@ -35,7 +35,7 @@ def series(problem: str, episodes: int, error: float, values: Any) -> CriticSeri
         steps=np.full(RUNS, 50),
         fitting_seconds=np.array([1.0, 2.0, 3.0, 4.0]),
     )
-    return CriticSeries(problem, episodes, 10.0, 0.0, 100.0, runs)
+    return CriticSeries(problem, episodes, 10.0, 0.0, runs)
 
 
 @pytest.fixture

@@ -47,13 +47,12 @@ class CriticSeries:
     episodes: int
     true_value: float
     true_value_error: float
-    return_variance: float  # of single episodes, from all runs of the problem
     runs: CriticShardResult
 
     @property
     def ratios(self) -> FloatArray:
-        """The variance of the value over that of the mean return of as many episodes, [run]."""
-        return np.asarray(self.episodes * self.runs.standard_errors**2 / self.return_variance)
+        """The variance of the value over that of the mean return of the same episodes, [run]."""
+        return np.asarray((self.runs.standard_errors / self.runs.mean_return_errors) ** 2)
 
     @property
     def deviations(self) -> FloatArray:
@@ -172,12 +171,11 @@ def _series(manifest: CriticManifest, columns: Columns) -> tuple[CriticSeries, .
     for problem in manifest.experiment.problems:
         mine = columns["problem"] == problem.name
         counts = columns["episodes"][mine]
-        variances = counts * columns["mean_return_errors"][mine] ** 2  # of single episodes
-        variance = float(np.average(variances, weights=counts))
         value, error = problem.value, problem.value_error
         if value is None:
             value = float(np.average(columns["mean_returns"][mine], weights=counts))
-            error = sqrt(variance / counts.sum())
+            variances = counts * columns["mean_return_errors"][mine] ** 2  # of single episodes
+            error = sqrt(np.average(variances, weights=counts) / counts.sum())
         for size in manifest.experiment.sizes:
             rows = mine & (columns["episodes"] == size.episodes)
             runs = CriticShardResult(
@@ -185,5 +183,5 @@ def _series(manifest: CriticManifest, columns: Columns) -> tuple[CriticSeries, .
             )
             if runs.values.size != size.runs:
                 raise ValueError
-            found.append(CriticSeries(problem.name, size.episodes, value, error, variance, runs))
+            found.append(CriticSeries(problem.name, size.episodes, value, error, runs))
     return tuple(found)

@@ -69,7 +69,7 @@ def critic_tables(results: CriticResults) -> list[Table]:
             ),
             tuple(rows),
             1,
-            "Ratio: the variance of the value, over that of the mean return of as many episodes; "
+            "Ratio: the variance of the value, over that of the mean return of the same episodes; "
             "the median of the runs, and where most of them lie. Gain: how many times as many "
             "episodes the mean return needs. z: the error of a run in standard errors. Coverage: "
             "of nominal 95% intervals.",
