@@ -217,6 +217,21 @@ def test_a_half_width_that_is_not_reached_spends_the_budget() -> None:
     assert looks == [100.0, 120.0]
 
 
+@pytest.mark.parametrize("confidence", [0.9999999999999999, 1.0, 0.0, float("nan"), "high"])
+def test_a_confidence_that_no_interval_has(confidence: Any) -> None:
+    """It is refused in one sentence, before the first step and after it."""
+    one = create()
+    several = create(policy=None, policies={"a": POLICY, "b": POLICY})
+    for _ in range(2):
+        for ask in (one.estimate, several.ranking):
+            with pytest.raises(InputError, match="confidence is .*; it must"):
+                ask(confidence)
+        play(one)
+        play(several)
+    with pytest.raises(InputError, match="confidence is .*; it must"):
+        create(half_width=0.1, confidence=confidence)
+
+
 def test_what_a_half_width_must_be() -> None:
     with pytest.raises(InputError, match="half_width"):
         create(half_width=0.0)
