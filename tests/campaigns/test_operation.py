@@ -224,11 +224,11 @@ def test_a_confidence_that_no_interval_has(confidence: Any) -> None:
     several = create(policy=None, policies={"a": POLICY, "b": POLICY})
     for _ in range(2):
         for ask in (one.estimate, several.ranking):
-            with pytest.raises(InputError, match="confidence is .*; it must"):
+            with pytest.raises(InputError, match=r"confidence is .*; it must"):
                 ask(confidence)
         play(one)
         play(several)
-    with pytest.raises(InputError, match="confidence is .*; it must"):
+    with pytest.raises(InputError, match=r"confidence is .*; it must"):
         create(half_width=0.1, confidence=confidence)
 
 
