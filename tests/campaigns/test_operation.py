@@ -13,8 +13,14 @@ from revar.campaigns import (
     MemoryStorage,
     StorageError,
 )
-from revar.campaigns.commands import ActionReply, ActRequest, EpisodeReply, RewardReport
-from revar.campaigns.events import Extended
+from revar.campaigns.commands import (
+    ActionReply,
+    ActRequest,
+    EpisodeReply,
+    Reply,
+    RewardReport,
+)
+from revar.campaigns.events import Extended, Released, Started
 from revar.campaigns.merging import merge
 from revar.collection.checkpoints import checkpoint_times, quantile
 from revar.errors import InputError
@@ -90,6 +96,39 @@ def test_no_more_episodes_are_started_than_there_are_places() -> None:
     assert len(list(campaign.events())) == 2
     with pytest.raises(BudgetReservedError):
         campaign.start_episodes(10)
+
+
+def codes(replies: list[Reply]) -> list[str]:
+    """Of each reply the code of its error, or whether it is a repeated one."""
+    return [
+        each.code if isinstance(each, CampaignError) else "again" if each.repeated else "new"
+        for each in replies
+        if each is not None
+    ]
+
+
+def test_starts_without_a_place_are_not_stored() -> None:
+    clock = Clock()
+    campaign = create(MemoryStorage(clock), episodes=3, lease=10.0)
+    asked = [Started(each) for each in "abcada"]
+    reserved = "budget-reserved"
+    assert codes(campaign.execute(asked)) == ["new"] * 3 + ["again", reserved, "again"]
+    assert codes(campaign.execute(asked)) == ["again"] * 4 + [reserved, "again"]
+    assert [event for _, event in campaign.events()] == [Started(each) for each in "abc"]
+    clock.time += 11.0
+    late = campaign.execute([Started(each) for each in "defgd"])
+    assert codes(late) == ["new"] * 3 + [reserved, "again"]
+    released = [Released(each) for each in "abc"]
+    stored = [event for _, event in campaign.events()]
+    assert stored[3:] == [*released, *(Started(each) for each in "def")]
+
+
+def test_a_start_takes_a_place_that_is_given_back_with_it() -> None:
+    campaign = create(episodes=2)
+    campaign.execute([Started("a")])
+    replies = campaign.execute([Started("b"), Released("a", "abandoned"), Started("c")])
+    assert codes(replies) == ["new"] * 3
+    assert [type(event) for _, event in campaign.events()] == [Started, Started, Released, Started]
 
 
 def test_a_heartbeat_renews_the_lease() -> None:

@@ -270,12 +270,14 @@ class Campaign(CampaignLog):
 
     def find_episode(self, episode_id: str) -> EpisodeReply:
         """Where an episode stands."""
-        with self._lock:
-            self.refresh()
-            record = self._state.records.get(episode_id)
+
+        def find(state: CampaignState, _: float) -> EpisodeReply:
+            record = state.records.get(episode_id)
             if record is None:
                 raise CampaignError("unknown-episode", f"there is no episode {episode_id!r}")
             return EpisodeReply.of(record, repeated=True)
+
+        return self.read(find)
 
     def dataset(self, *, partial: bool = False) -> Dataset:
         """The complete episodes; with `partial` also the complete steps of the others."""

@@ -134,8 +134,7 @@ class CampaignThreads:
 
     async def read(self, name: str, reader: Callable[[Campaign], Result]) -> Result:
         """What `reader` makes of the campaign, away from the event loop."""
-        found = await self.find(name)
-        return await self._in_pool(self._readers, lambda: reader(found.campaign))
+        return await self._ask(self._readers, name, reader)
 
     async def read_many(
         self, names: Iterable[str], reader: Callable[[Campaign], Result], patience: float
@@ -164,9 +163,7 @@ class CampaignThreads:
 
     async def download(self, name: str, lines: Callable[[Campaign], Iterator[str]]) -> Any:
         """The lines that are made of a campaign, in pieces that are made when they are due."""
-        found = await self.find(name)
-        begun = await self._in_pool(self._downloaders, lambda: lines(found.campaign))
-        return self._pieces(begun)
+        return self._pieces(await self._ask(self._downloaders, name, lines))
 
     async def create(self, **question: Any) -> Campaign:
         """A new campaign, by the arguments of `Campaign.create`."""
@@ -245,6 +242,16 @@ class CampaignThreads:
             self._downloaders, lambda: "".join(islice(lines, LINES))
         ):
             yield piece
+
+    async def _ask(
+        self, pool: ThreadPoolExecutor, name: str, reader: Callable[[Campaign], Result]
+    ) -> Result:
+        found = await self.find(name)
+        try:
+            return await self._in_pool(pool, lambda: reader(found.campaign))
+        except MissingCampaignError:
+            found.gone = True
+            return await self._ask(pool, name, reader)  # another of its name, if there is one
 
     async def _in_pool(self, pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(pool, work)

@@ -124,7 +124,9 @@ class SQLStorage(Storage):
     def length(self, campaign_id: str) -> int:
         """See `Storage`."""
         rows = self._ask("SELECT length FROM revar_campaigns WHERE id = ?", (campaign_id,))
-        return int(rows[0][0]) if rows else 0
+        if not rows:
+            raise MissingCampaignError(campaign_id)
+        return int(rows[0][0])
 
     def check_writable(self) -> None:
         """See `Storage`."""
