@@ -8,14 +8,12 @@ import threading
 import time
 from contextlib import suppress
 from typing import Any
-from unittest import mock
 
 from revar.campaigns import Campaign, MemoryStorage
 from revar.campaigns.service import app, threads
 
 # Seconds, in place of those that a service has; those for `close` are not changed.
-BOUNDS = {"PATIENCE": 1, "LAST_PATIENCE": 0.3}
-STOPPING = 0.3
+BOUNDS = ((app, "PATIENCE", 1), (app, "LAST_PATIENCE", 0.3), (threads, "STOPPING", 0.3))
 SOON = 6.0  # the bounds together and what is needed besides; without them it would be 20
 READY = "/ready"
 START = "/api/campaigns/ads/episodes"
@@ -34,15 +32,16 @@ def run_service() -> None:
     """What the process does that is told to stop."""
     storage = Silent()
     Campaign.create(storage, "ads", actions=2, horizon=1, episodes=5, strategy="on-policy")
-    with mock.patch.multiple(app, **BOUNDS), mock.patch.object(threads, "STOPPING", STOPPING):
-        app.serve(
-            storage,
-            host="127.0.0.1",
-            port=0,
-            tokens=[],
-            largest_request=2**20,
-            started=lambda address: print(address, flush=True),
-        )
+    for module, bound, seconds in BOUNDS:
+        setattr(module, bound, seconds)
+    app.serve(
+        storage,
+        host="127.0.0.1",
+        port=0,
+        tokens=[],
+        largest_request=2**20,
+        started=lambda address: print(address, flush=True),
+    )
 
 
 def ask(port: int, method: str, path: str) -> None:

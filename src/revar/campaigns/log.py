@@ -32,6 +32,7 @@ from revar.campaigns.storage.forking import ForkAware
 from revar.campaigns.storage.interface import Entry, MissingCampaignError, StorageError
 from revar.campaigns.verdicts import Verdict
 from revar.collection.plans import PlanBasis
+from revar.errors import InputError
 
 PAGE = 5_000  # events read at a time
 PLANNED_AT_ONCE = 50_000  # combinations of step, state and action: some hundredths of a second
@@ -57,7 +58,8 @@ class CampaignLog(ForkAware):
         self._entry = entry
         try:
             self.definition = msgspec.json.decode(entry.definition, type=Definition)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            self._state = CampaignState(self.definition)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, InputError) as error:
             reason = f"the definition of campaign {entry.name!r} cannot be read: {error}"
             raise CampaignError("unreadable", reason) from None
         self._lock = threading.RLock()
