@@ -27,7 +27,7 @@ def test_acts_do_not_wait_for_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     planning, may_end = threading.Event(), threading.Event()
 
     def slow(*arguments: Any) -> Any:
-        if threading.current_thread().name.startswith("plan"):
+        if threading.current_thread().name.startswith("revar-plan"):
             planning.set()
             assert may_end.wait(20)
         return make_plan(*arguments)

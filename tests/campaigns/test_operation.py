@@ -180,6 +180,11 @@ def test_a_spent_budget_is_extended(unit: str, amount: Any, told: dict[str, Any]
     assert campaign.add([Extended("bad", -1)])[0].code == "invalid"
 
 
+def test_an_extension_that_cannot_be_named_so() -> None:
+    with pytest.raises(InputError, match="the id of an extension is 'a/b'"):
+        create().extend(episodes=1, extension_id="a/b")
+
+
 def test_extensions_are_merged_once() -> None:
     campaign, copy = create(), create()
     campaign.extend(episodes=10)

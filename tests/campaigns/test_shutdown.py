@@ -12,8 +12,12 @@ from typing import Any
 from revar.campaigns import Campaign, MemoryStorage
 from revar.campaigns.service import app, threads
 
-# Seconds, in place of those that a service has; those for `close` are not changed.
-BOUNDS = ((app, "PATIENCE", 1), (app, "LAST_PATIENCE", 0.3), (threads, "STOPPING", 0.3))
+BOUNDS = (  # seconds, in place of those that a service has
+    (app, "PATIENCE", 1),
+    (app, "LAST_PATIENCE", 0.3),
+    (threads, "STOPPING", 0.3),
+    (threads, "CLOSING", 0.3),
+)
 SOON = 6.0  # the bounds together and what is needed besides; without them it would be 20
 READY = "/ready"
 START = "/api/campaigns/ads/episodes"
@@ -75,7 +79,7 @@ def test_a_storage_that_never_answers_does_not_keep_the_service() -> None:
             process.kill()
         assert time.monotonic() - began < SOON
     assert process.returncode == 1
-    assert "ended while the storage did not answer" in told
+    assert "ended while these were still at work: revar-read_0" in told
     for each in asked:
         each.join(5)
         assert not each.is_alive()

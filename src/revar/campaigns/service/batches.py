@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -71,15 +71,7 @@ async def act_many(request: Request, body: ActMany) -> ActionOutcomes:
         lambda act: ask_action(definition, act.episode, act.step, act.state, act.probabilities),
         body.acts,
     )
-    return ActionOutcomes(
-        [
-            ActionOutcome(
-                each if isinstance(each, ActionReply) else None,
-                each if isinstance(each, ErrorDetail) else None,
-            )
-            for each in found
-        ]
-    )
+    return ActionOutcomes([ActionOutcome(*_reply_or_error(each)) for each in found])
 
 
 @route(
@@ -136,12 +128,8 @@ def _outcome(done: "asyncio.Future[Reply]") -> Outcome:
 
 
 def _of_episodes(found: list[Outcome]) -> EpisodeOutcomes:
-    return EpisodeOutcomes(
-        [
-            EpisodeOutcome(
-                each if isinstance(each, EpisodeReply) else None,
-                each if isinstance(each, ErrorDetail) else None,
-            )
-            for each in found
-        ]
-    )
+    return EpisodeOutcomes([EpisodeOutcome(*_reply_or_error(each)) for each in found])
+
+
+def _reply_or_error(found: Outcome) -> tuple[Any, ErrorDetail | None]:
+    return (None, found) if isinstance(found, ErrorDetail) else (found, None)
