@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from revar.campaigns import MemoryStorage
+from revar.campaigns import Campaign, MemoryStorage
 from revar.campaigns.service.app import make_app
 from tests.campaigns.worlds import Clock
 
@@ -66,6 +66,17 @@ def test_many_at_once(client: TestClient) -> None:
         assert [each["reply"]["repeated"] for each in told[:2]] == [repeated] * 2
     status = client.get(ADS).json()
     assert (status["episodes"], status["steps"], status["open"]) == (2, 2, 2)
+
+
+def test_a_batch_is_asked_to_wait_as_one_is(client: TestClient, clock: Clock) -> None:
+    post(client, "/starts", {"episodes": list("abcd")})
+    clock.time += 10.5
+    one = post(client, "/episodes", {"episode": "e"})
+    several = post(client, "/starts", {"episodes": list("aefg")})
+    assert one.json()["error"]["retry_after"] == pytest.approx(19.5)
+    assert one.headers["Retry-After"] == several.headers["Retry-After"] == "20"
+    outcomes = several.json()["outcomes"]
+    assert [each["error"] for each in outcomes] == [None, *[one.json()["error"]] * 3]
 
 
 @pytest.mark.parametrize(
@@ -165,3 +176,10 @@ def test_a_campaign_that_others_removed(clock: Clock) -> None:
             reply = post(client, "/episodes")
             assert (reply.status_code, reply.json()["error"]["code"]) == (404, "unknown-campaign")
             assert client.get(ADS).status_code == 404
+        assert client.post("/api/campaigns", json=QUESTION).status_code == 201
+        assert post(client, "/episodes").status_code == 201
+        storage.delete("ads")
+        for path in (ADS, f"{ADS}/data"):
+            assert client.get(path).status_code == 404
+        Campaign.create(storage, "ads", actions=2, horizon=1, episodes=7)
+        assert client.get(ADS).json()["budget"] == 7

@@ -2,6 +2,7 @@
 
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,10 +10,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from revar.campaigns import Campaign, MemoryStorage, Storage, StorageError
+from revar.campaigns.export import export_text
 from revar.campaigns.service import threads
 from revar.campaigns.service.app import make_app
+from revar.campaigns.storage.interface import StoredEvent
 from revar.strategies.strategy import make_plan
 from tests.campaigns.test_service_operation import value
+from tests.client.services import running
 
 LOOPBACK = "http://127.0.0.1"
 MANY = 60
@@ -23,7 +27,7 @@ def test_acts_do_not_wait_for_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     planning, may_end = threading.Event(), threading.Event()
 
     def slow(*arguments: Any) -> Any:
-        if threading.current_thread().name.startswith("plan"):
+        if threading.current_thread().name.startswith("revar-plan"):
             planning.set()
             assert may_end.wait(20)
         return make_plan(*arguments)
@@ -122,19 +126,42 @@ def test_one_that_is_opened_does_not_hold_up_others(monkeypatch: pytest.MonkeyPa
             waiting.join()
 
 
-def test_a_download_is_made_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first line leaves before the last is made."""
-    made: list[int] = []
+class HeldUp(MemoryStorage):
+    """Gives a download the first page of a log, and the next only once its caller has read that."""
 
-    def lines(*_: Any) -> Iterator[str]:
-        for number in range(3 * threads.LINES):
-            made.append(number)
-            yield f"{number}\n"
+    def __init__(self) -> None:
+        super().__init__()
+        self.was_read = threading.Event()
 
-    monkeypatch.setattr("revar.campaigns.service.api.export_text", lines)
-    storage = MemoryStorage()
-    Campaign.create(storage, "ads", actions=2, horizon=1, episodes=1)
-    with TestClient(make_app(storage), base_url=LOOPBACK) as client:
-        reply = client.get("/api/campaigns/ads/data")
-        assert reply.text.splitlines() == [str(number) for number in range(3 * threads.LINES)]
-    assert len(made) == 3 * threads.LINES
+    def read(self, campaign_id: str, after: int, limit: int) -> list[StoredEvent]:
+        if after > 0 and threading.current_thread().name.startswith("revar-download"):
+            assert self.was_read.wait(20), "nothing has reached the caller"
+        return super().read(campaign_id, after, limit)
+
+
+@pytest.mark.parametrize(("form", "above"), [("jsonl", 0), ("csv", 1)])
+def test_a_download_is_made_piece_by_piece(
+    form: str, above: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first lines have left, and are read, before the log is."""
+    monkeypatch.setattr("revar.campaigns.log.PAGE", 30)
+    monkeypatch.setattr(threads, "LINES", 5)
+    storage = HeldUp()
+    policy = {"s": [0.5, 0.5]}
+    campaign = Campaign.create(
+        storage, "ads", policy=policy, horizon=1, episodes=40, strategy="on-policy", seed=1
+    )
+    for number, episode in enumerate(campaign.episodes()):
+        episode.act("s")
+        episode.reward(number, None)
+    with (
+        running(storage) as address,
+        urllib.request.urlopen(f"{address}/api/campaigns/ads/data?format={form}") as reply,
+    ):
+        first = reply.readline()
+        storage.was_read.set()
+        lines = [first, *reply]
+    assert b"".join(lines).decode() == "".join(
+        export_text(campaign.definition, campaign.events(), form)
+    )
+    assert len(lines) == 40 + above

@@ -13,8 +13,14 @@ from revar.campaigns import (
     MemoryStorage,
     StorageError,
 )
-from revar.campaigns.commands import ActionReply, ActRequest, EpisodeReply, RewardReport
-from revar.campaigns.events import Extended
+from revar.campaigns.commands import (
+    ActionReply,
+    ActRequest,
+    EpisodeReply,
+    Reply,
+    RewardReport,
+)
+from revar.campaigns.events import Extended, Released, Started
 from revar.campaigns.merging import merge
 from revar.collection.checkpoints import checkpoint_times, quantile
 from revar.errors import InputError
@@ -92,6 +98,39 @@ def test_no_more_episodes_are_started_than_there_are_places() -> None:
         campaign.start_episodes(10)
 
 
+def codes(replies: list[Reply]) -> list[str]:
+    """Of each reply the code of its error, or whether it is a repeated one."""
+    return [
+        each.code if isinstance(each, CampaignError) else "again" if each.repeated else "new"
+        for each in replies
+        if each is not None
+    ]
+
+
+def test_starts_without_a_place_are_not_stored() -> None:
+    clock = Clock()
+    campaign = create(MemoryStorage(clock), episodes=3, lease=10.0)
+    asked = [Started(each) for each in "abcada"]
+    reserved = "budget-reserved"
+    assert codes(campaign.execute(asked)) == ["new"] * 3 + ["again", reserved, "again"]
+    assert codes(campaign.execute(asked)) == ["again"] * 4 + [reserved, "again"]
+    assert [event for _, event in campaign.events()] == [Started(each) for each in "abc"]
+    clock.time += 11.0
+    late = campaign.execute([Started(each) for each in "defgd"])
+    assert codes(late) == ["new"] * 3 + [reserved, "again"]
+    released = [Released(each) for each in "abc"]
+    stored = [event for _, event in campaign.events()]
+    assert stored[3:] == [*released, *(Started(each) for each in "def")]
+
+
+def test_a_start_takes_a_place_that_is_given_back_with_it() -> None:
+    campaign = create(episodes=2)
+    campaign.execute([Started("a")])
+    replies = campaign.execute([Started("b"), Released("a", "abandoned"), Started("c")])
+    assert codes(replies) == ["new"] * 3
+    assert [type(event) for _, event in campaign.events()] == [Started, Started, Released, Started]
+
+
 def test_a_heartbeat_renews_the_lease() -> None:
     clock = Clock()
     campaign = create(MemoryStorage(clock), episodes=1, lease=10)
@@ -139,6 +178,11 @@ def test_a_spent_budget_is_extended(unit: str, amount: Any, told: dict[str, Any]
     with pytest.raises(InputError, match="budget"):
         campaign.extend(**other)
     assert campaign.add([Extended("bad", -1)])[0].code == "invalid"
+
+
+def test_an_extension_that_cannot_be_named_so() -> None:
+    with pytest.raises(InputError, match="the id of an extension is 'a/b'"):
+        create().extend(episodes=1, extension_id="a/b")
 
 
 def test_extensions_are_merged_once() -> None:
@@ -215,6 +259,21 @@ def test_a_half_width_that_is_not_reached_spends_the_budget() -> None:
     assert campaign.status().precision is not None
     looks = campaign.read(lambda state, _: state.precision.past)
     assert looks == [100.0, 120.0]
+
+
+@pytest.mark.parametrize("confidence", [0.9999999999999999, 1.0, 0.0, float("nan"), "high"])
+def test_a_confidence_that_no_interval_has(confidence: Any) -> None:
+    """It is refused in one sentence, before the first step and after it."""
+    one = create()
+    several = create(policy=None, policies={"a": POLICY, "b": POLICY})
+    for _ in range(2):
+        for ask in (one.estimate, several.ranking):
+            with pytest.raises(InputError, match=r"confidence is .*; it must"):
+                ask(confidence)
+        play(one)
+        play(several)
+    with pytest.raises(InputError, match=r"confidence is .*; it must"):
+        create(half_width=0.1, confidence=confidence)
 
 
 def test_what_a_half_width_must_be() -> None:

@@ -204,6 +204,26 @@ def test_a_fork_in_the_middle_of_a_change(tmp_path: Path) -> None:
     assert campaign.status().episodes == 2
 
 
+def test_a_campaign_that_another_process_deleted(address: str) -> None:
+    """Whoever has it open is told, also where another has its name, or even its id."""
+    with open_storage(address) as storage, open_storage(address) as elsewhere:
+        campaign = create(storage)
+        play(campaign)
+        create(elsewhere, "other")
+        elsewhere.delete("c")
+        readers = (campaign.status, campaign.estimate, campaign.dataset, campaign.start_episode)
+        for again in (None, "f" * 32, campaign.id):
+            if again is not None:
+                entry = elsewhere.create(again, "c", b"{}")
+                assert entry.id == again
+            for reader in readers[: 3 if again == campaign.id else 4]:
+                with pytest.raises(StorageError, match="there is no campaign"):
+                    reader()
+            if again is not None:
+                elsewhere.delete("c")
+        assert Campaign.open(storage, "other").status().episodes == 0
+
+
 def test_campaigns_and_episodes_can_be_pickled(address: str) -> None:
     with open_storage(address) as storage:
         campaign = create(storage)

@@ -53,6 +53,33 @@ def test_from_create_to_close(storage: str, tmp_path: Path) -> None:
     assert json.loads(said(storage, "status", "ads", "--json"))["spent"]
 
 
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        ((b'"horizon":1', b'"horizon":"1"'), "Expected `int`"),
+        ((b'"flow"', b'"gone"'), "unknown strategy 'gone'"),
+    ],
+    ids=["format", "strategy"],
+)
+def test_one_that_cannot_be_read_does_not_hide_the_others(
+    damage: tuple[bytes, bytes], reason: str, storage: str
+) -> None:
+    for name in ("first", "last"):
+        said(storage, "create", name, "--actions", "2", "--horizon", "1", "--episodes", "5")
+    with revar.open_storage(storage) as store:
+        definition = store.entries()[0].definition
+        assert damage[0] in definition
+        store.create("f" * 32, "damaged", definition.replace(*damage))
+    table = said(storage, "list")
+    assert "3 campaigns" in table
+    assert "last" in table
+    assert "the definition of campaign 'damaged' cannot be read" in table
+    assert reason in table
+    found = json.loads(said(storage, "list", "--json"))
+    assert [each["name"] for each in found] == ["first", "last", "damaged"]
+    assert found[2]["error"]["code"] == "unreadable"
+
+
 def test_a_policy_file_of_names(storage: str, tmp_path: Path) -> None:
     policy = tmp_path / "policy.json"
     policy.write_text('{"home": [1, 0], "cart": [0.5, 0.5]}')

@@ -80,14 +80,22 @@ class Forgets(MemoryStorage):
     """Loses every event after the tenth when a campaign is opened again."""
 
     def load_snapshot(self, campaign_id: str) -> Snapshot | None:
-        del self._log(campaign_id)[10:]
+        del self._logs.get(campaign_id, [])[10:]
         return None
+
+
+class EmptyWhenGone(MemoryStorage):
+    """Says of a campaign that is gone that its log is empty."""
+
+    def length(self, campaign_id: str) -> int:
+        return len(self._logs.get(campaign_id, ()))
 
 
 BROKEN: list[tuple[type[Storage], str]] = [
     (Unsorted, "check_entries"),
     (SharesNames, "check_names_are_unique"),
     (SharesIds, "check_names_are_unique"),
+    (EmptyWhenGone, "check_delete"),
     (StripsBytes, "check_log"),
     (CountsFromZero, "check_log"),
     (IgnoresThePosition, "check_log"),

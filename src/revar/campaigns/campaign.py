@@ -51,7 +51,7 @@ from revar.estimators.estimator import Estimate
 from revar.estimators.ranking import Ranking
 from revar.model.limits import Limits
 from revar.model.trajectory import Dataset
-from revar.model.validation import check_count
+from revar.model.validation import check_confidence, check_count
 from revar.strategies.strategy import Strategy
 
 
@@ -254,13 +254,15 @@ class Campaign(CampaignLog):
         """The target policy's value from every complete step so far."""
         if self.definition.policies is not None:
             raise CampaignError("several-policies", "there are several target policies: rank them")
-        return self.read(lambda state, _: _with_steps(state).estimate(confidence))
+        level = check_confidence(confidence)
+        return self.read(lambda state, _: _with_steps(state).estimate(level))
 
     def ranking(self, confidence: float = 0.95) -> Ranking:
         """The values of several target policies, the leader, and its differences to the others."""
         if self.definition.policies is None:
             raise CampaignError("one-policy", "there is one target policy: estimate its value")
-        return self.read(lambda state, _: ranking_of(_with_steps(state).collection, confidence))
+        level = check_confidence(confidence)
+        return self.read(lambda state, _: ranking_of(_with_steps(state).collection, level))
 
     def status(self) -> Status:
         """Budget, leases, steps per second and estimate."""
@@ -268,12 +270,14 @@ class Campaign(CampaignLog):
 
     def find_episode(self, episode_id: str) -> EpisodeReply:
         """Where an episode stands."""
-        with self._lock:
-            self.refresh()
-            record = self._state.records.get(episode_id)
+
+        def find(state: CampaignState, _: float) -> EpisodeReply:
+            record = state.records.get(episode_id)
             if record is None:
                 raise CampaignError("unknown-episode", f"there is no episode {episode_id!r}")
             return EpisodeReply.of(record, repeated=True)
+
+        return self.read(find)
 
     def dataset(self, *, partial: bool = False) -> Dataset:
         """The complete episodes; with `partial` also the complete steps of the others."""

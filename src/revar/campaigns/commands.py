@@ -124,12 +124,12 @@ def new_episode_id() -> str:
     return uuid.uuid4().hex
 
 
-def check_episode_id(episode_id: Any) -> str:
+def check_episode_id(episode_id: Any, what: str = "an episode") -> str:
     """An id that a caller may choose; it is part of addresses."""
     if not isinstance(episode_id, str) or EPISODE_ID.fullmatch(episode_id) is None:
         raise InputError(
-            f"the id of an episode is {episode_id!r}; it must be 1 to 64 letters, digits, dashes "
-            f"or underscores"
+            f"the id of {what} is {episode_id!r}; it must be 1 to 64 letters, digits, dashes or "
+            f"underscores"
         )
     return episode_id
 
@@ -181,8 +181,8 @@ def extend_budget(
         raise InputError(
             f"the budget is in {unit}; it cannot be extended by {more.text(more.amount)}"
         )
-    chosen = new_episode_id() if extension_id is None else check_episode_id(extension_id)
-    return Extended(chosen, more.amount)
+    chosen = new_episode_id() if extension_id is None else extension_id
+    return Extended(check_episode_id(chosen, "an extension"), more.amount)
 
 
 def make_commands(make: Callable[[Any], Made], requests: Iterable[Any]) -> list[Made | InputError]:

@@ -156,29 +156,26 @@ class _EpisodeLine(msgspec.Struct, frozen=True):
 
 def read_json_lines(text: bytes) -> list[ExportedEpisode]:
     """The episodes that `export_text` wrote as JSON lines."""
-    lines = msgspec.json.Decoder(_EpisodeLine).decode_lines(text)
-    return [
-        ExportedEpisode(
-            line.episode,
-            line.number,
-            line.complete,
-            [
-                Step(
-                    number,
-                    bytes(step.state),
-                    step.action,
-                    step.propensity,
-                    step.reward,
-                    None if bytes(step.next_state) == b"null" else bytes(step.next_state),
-                    step.time,
-                    step.cost,
-                    step.amounts,
-                )
-                for number, step in enumerate(line.steps)
-            ],
+    decode = msgspec.json.Decoder(_EpisodeLine).decode
+    return [_read_episode(decode(line)) for line in io.BytesIO(text)]
+
+
+def _read_episode(line: _EpisodeLine) -> ExportedEpisode:
+    steps = [
+        Step(
+            number,
+            bytes(step.state),
+            step.action,
+            step.propensity,
+            step.reward,
+            None if bytes(step.next_state) == b"null" else bytes(step.next_state),
+            step.time,
+            step.cost,
+            step.amounts,
         )
-        for line in lines
+        for number, step in enumerate(line.steps)
     ]
+    return ExportedEpisode(line.episode, line.number, line.complete, steps)
 
 
 def _json_lines(episodes: Iterable[ExportedEpisode]) -> Iterator[str]:

@@ -29,9 +29,10 @@ from revar.campaigns.snapshots import restore, snapshot_due, snapshot_of
 from revar.campaigns.state import CampaignState
 from revar.campaigns.storage import Storage
 from revar.campaigns.storage.forking import ForkAware
-from revar.campaigns.storage.interface import Entry, StorageError
+from revar.campaigns.storage.interface import Entry, MissingCampaignError, StorageError
 from revar.campaigns.verdicts import Verdict
 from revar.collection.plans import PlanBasis
+from revar.errors import InputError
 
 PAGE = 5_000  # events read at a time
 PLANNED_AT_ONCE = 50_000  # combinations of step, state and action: some hundredths of a second
@@ -57,7 +58,8 @@ class CampaignLog(ForkAware):
         self._entry = entry
         try:
             self.definition = msgspec.json.decode(entry.definition, type=Definition)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            self._state = CampaignState(self.definition)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, InputError) as error:
             reason = f"the definition of campaign {entry.name!r} cannot be read: {error}"
             raise CampaignError("unreadable", reason) from None
         self._lock = threading.RLock()
@@ -87,8 +89,12 @@ class CampaignLog(ForkAware):
         self._torn = not whole
 
     def read(self, reader: Callable[[CampaignState, float], Read]) -> Read:
-        """Call `reader` with the state and the time. Nothing changes the state meanwhile."""
+        """Call `reader` with the state and the time. Nothing changes the state meanwhile.
+
+        Raises `MissingCampaignError` where others have removed the campaign.
+        """
         with self._lock:
+            self._check_there()
             self._read_on(None)
             return reader(self._state, self.storage.now())
 
@@ -98,16 +104,24 @@ class CampaignLog(ForkAware):
 
     def events(self) -> Iterator[tuple[float, Event | Unreadable]]:
         """The log from its beginning: when each event was taken, and the event."""
+        self._check_there()
+        return self._all_events()
+
+    def _all_events(self) -> Iterator[tuple[float, Event | Unreadable]]:
         after = 0
         while page := self.storage.read(self.id, after, PAGE):
             events = decode_events([stored.body for stored in page])
             yield from zip((stored.time for stored in page), events, strict=True)
             after = page[-1].position
 
-    def refresh(self) -> None:
-        """Fold what others have added to the log."""
-        with self._lock:
-            self._read_on(None)
+    def _check_there(self) -> None:
+        """Refuse to go on where others have removed the campaign: a log never becomes shorter."""
+        try:
+            there = self.storage.length(self.id) >= self._state.position
+        except MissingCampaignError:  # it names the id
+            there = False
+        if not there:
+            raise MissingCampaignError(self.name)
 
     @overload
     def execute_one(self, command: Act) -> ActionReply: ...
@@ -128,31 +142,53 @@ class CampaignLog(ForkAware):
         return reply
 
     def execute(self, commands: Sequence[Command]) -> list[Reply]:
-        """Carry out commands, in order and in one commit; errors are returned, not raised."""
+        """Carry out commands, in order and in one commit; errors are returned, not raised.
+
+        Starts for which there is no room beside the others wait for that commit: then they are
+        refused, or take what others have given back.
+        """
         with self._lock:
             self._read_on(None)
-            events: list[Event] = []
-            carried: dict[int, int] = {}  # place of an event -> of the command it carries out
             replies: list[Reply] = [None] * len(commands)
-            put_off = self._puts_plans_off()
-            for place, command in enumerate(commands):
-                needed, verdict = propose(self._state, command, self._clock, put_plan_off=put_off)
-                events += needed
-                if needed:
-                    carried[len(events) - 1] = place
-                else:
-                    replies[place] = answer(self._state, command, verdict, self._clock)
-
-            def reply(number: int, verdict: Verdict) -> None:
-                """Answer at once: a later event may end the episode that was asked about."""
-                if number in carried:
-                    place = carried[number]
-                    replies[place] = answer(self._state, commands[place], verdict, self._clock)
-
-            if events:
-                self._append(events, reply)
-                self._puts_plans_off()  # begins with one that has become due
+            places = list(range(len(commands)))
+            while places:
+                places = self._execute(commands, places, replies)
             return replies
+
+    def _execute(
+        self, commands: Sequence[Command], places: Sequence[int], replies: list[Reply]
+    ) -> list[int]:
+        """Carry out the commands at these places in one commit; the places of those that wait."""
+        events: list[Event] = []
+        carried: dict[int, int] = {}  # place of an event -> of the command it carries out
+        waiting: list[int] = []
+        begun: set[str] = set()  # episodes
+        room, put_off = self._state.free, self._puts_plans_off()
+        for place in places:
+            command = commands[place]
+            start = command.episode if isinstance(command, Started) else None
+            if start is not None and (start in begun or 0 < len(begun) >= room):
+                waiting.append(place)
+                continue
+            needed, verdict = propose(self._state, command, self._clock, put_plan_off=put_off)
+            events += needed
+            if not needed:
+                replies[place] = answer(self._state, command, verdict, self._clock)
+                continue
+            carried[len(events) - 1] = place
+            if start is not None:
+                begun.add(start)
+
+        def reply(number: int, verdict: Verdict) -> None:
+            """Answer at once: a later event may end the episode that was asked about."""
+            if number in carried:
+                place = carried[number]
+                replies[place] = answer(self._state, commands[place], verdict, self._clock)
+
+        if events:
+            self._append(events, reply)
+            self._puts_plans_off()  # begins with one that has become due
+        return waiting
 
     def add(self, events: Sequence[Event]) -> list[Verdict]:
         """Append events as they are; the verdict on each."""

@@ -20,6 +20,7 @@ FORMAT = 7
 DIGEST = 16  # bytes of the checksum that a snapshot begins with
 LEAST_EVENTS = 10_000  # between two snapshots
 SHARE = 0.05  # and this share of the log, so that all snapshots together stay small
+REBUILDING = 0.5  # the share while a log is read from its beginning: few, as nothing is lost
 
 
 class SavedRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -57,7 +58,7 @@ class SavedState(msgspec.Struct, frozen=True):
 
 def snapshot_due(position: int, last: int, *, rebuilding: bool = False) -> bool:
     """Whether the log has grown enough since the last snapshot."""
-    return position - last >= max(LEAST_EVENTS, (0.5 if rebuilding else SHARE) * position)
+    return position - last >= max(LEAST_EVENTS, (REBUILDING if rebuilding else SHARE) * position)
 
 
 def snapshot_of(state: CampaignState) -> Snapshot:

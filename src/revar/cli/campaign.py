@@ -1,4 +1,4 @@
-"""`revar campaign`: create, list, show, export and merge campaigns of a storage."""
+"""`revar campaign`: create, export and merge campaigns of a storage."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,7 @@ import click
 from revar.cli.spending import LIMITS, add_options, parse_limits
 
 if TYPE_CHECKING:
-    from revar.campaigns import Campaign, Status
+    from revar.campaigns import Campaign
 
 LIMIT_ARGUMENTS = ("forbid", "max_ratio", "min_return", "max_sums", "limit_confidence")
 MAX_SUM = click.option(
@@ -121,62 +121,6 @@ def create(
     click.echo(f"created {made.name}, id {made.id}, seed {made.definition.seed}")
 
 
-@campaign.command("list")
-@storage_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-@click.option("--all", "with_archived", is_flag=True, help="Those that are archived, too.")
-def list_campaigns(storage: str, as_json: bool, with_archived: bool) -> None:
-    """List the campaigns of a storage, in the order of creation."""
-    from revar.campaigns import Campaign, open_storage
-
-    with open_storage(storage, create=False) as store:
-        found = [Campaign(store, entry).status() for entry in store.entries()]
-    if not with_archived:
-        found = [status for status in found if not status.archived]
-    if as_json:
-        _print_json(found)
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=f"{len(found)} campaigns")
-    table.add_column("name")
-    for heading in ("episodes", "budget", "open", "value", "95% interval"):
-        table.add_column(heading, justify="right")
-    for status in found:
-        value = interval = "-"
-        estimate, leader = status.estimate, ""
-        if status.ranking is not None:
-            leader = status.ranking.names[status.ranking.leader]
-            estimate = status.ranking.values[leader]
-        if estimate is not None:
-            low, high = estimate.interval
-            value, interval = f"{leader} {estimate.value:.4g}".strip(), f"{low:.4g} to {high:.4g}"
-        table.add_row(
-            status.name,
-            f"{status.episodes}",
-            _budget(status),
-            f"{status.open}",
-            Text(value),  # a name may hold brackets
-            interval,
-        )
-    Console().print(table)
-
-
-@campaign.command()
-@click.argument("name")
-@storage_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-def status(name: str, storage: str, as_json: bool) -> None:
-    """Show where a campaign stands."""
-    found = open_campaign(storage, name).status()
-    if as_json:
-        _print_json(found)
-    else:
-        click.echo(str(found))
-
-
 @campaign.command()
 @click.argument("name")
 @storage_option
@@ -246,15 +190,6 @@ def open_campaign(storage: str, name: str) -> "Campaign":
     return Campaign.open(storage, name)
 
 
-def _budget(status: "Status") -> str:
-    """The budget; in another unit than episodes, with what was spent of it."""
-    if status.unit == "episodes":
-        return f"{status.budget}"
-    from revar.campaigns.text import amount
-
-    return f"{amount(status.used)} of {status.allowance.text(status.budget)}"
-
-
 def _several(given: tuple[str, ...]) -> list[tuple[str, Any]]:
     """Names with their tables, None where there is none."""
     parts = [each.partition("=") for each in given]
@@ -279,16 +214,3 @@ def _policy_table(path: Path) -> Any:
         if not isinstance(row, dict) or set(row) != {"state", "probabilities"}:
             raise InputError(f"row {place} of {path} must have a state and probabilities")
     return [(row["state"], row["probabilities"]) for row in rows]
-
-
-def _print_json(found: Any) -> None:
-    import msgspec
-
-    from revar.campaigns.status_messages import StatusMessage
-
-    messages = (
-        [StatusMessage.of(status) for status in found]
-        if isinstance(found, list)
-        else StatusMessage.of(found)
-    )
-    click.echo(msgspec.json.format(msgspec.json.encode(messages), indent=1).decode())

@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from revar.cli.campaign import campaign, open_campaign, storage_option
+from revar.cli.campaign import open_campaign, storage_option
+from revar.cli.campaign_status import campaign
 
 __all__ = ["campaign"]  # complete once this module is loaded
 

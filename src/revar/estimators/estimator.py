@@ -13,7 +13,7 @@ from revar.model.question import combined_variances
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
-from revar.model.validation import as_floats
+from revar.model.validation import as_floats, check_confidence
 from revar.registry import Registry
 
 
@@ -39,8 +39,7 @@ class Estimate:
     quantile: float | None = None  # of the interval; None stands for the normal one
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.confidence < 1.0:
-            raise InputError(f"confidence is {self.confidence}; it must lie between 0 and 1")
+        check_confidence(self.confidence)
 
     @property
     def interval(self) -> tuple[float, float]:

@@ -15,6 +15,8 @@ SUM_TOLERANCE = 1e-6
 # Statistics keep fourth powers of rewards, which must stay within floating point.
 LARGEST_REWARD = 1e75
 LONGEST_NAME = 60  # of a policy
+# Of intervals. The tail beyond it is still known to four digits, and may be shared by many.
+LARGEST_CONFIDENCE = 0.999999999999
 
 
 def pair_name(pair: int, actions: int) -> str:
@@ -59,9 +61,11 @@ def check_policy_name(name: Any, what: str = "policy") -> str:
 
 
 def check_confidence(confidence: Any, name: str = "confidence") -> float:
-    """A number strictly between 0 and 1."""
+    """A number strictly between 0 and 1, and not so near to 1 that no interval has it."""
     if not (isinstance(confidence, Real) and 0.0 < float(confidence) < 1.0):
         raise InputError(f"{name} is {confidence!r}; it must lie between 0 and 1")
+    if float(confidence) > LARGEST_CONFIDENCE:
+        raise InputError(f"{name} is {confidence!r}; it must be at most {LARGEST_CONFIDENCE}")
     return float(confidence)
 
 

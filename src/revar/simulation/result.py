@@ -11,6 +11,7 @@ from revar.model.budget import Budget
 from revar.model.mdp import TabularMDP
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
+from revar.model.validation import check_confidence
 from revar.strategies.strategy import Plan, Strategy
 
 
@@ -49,9 +50,7 @@ class RunEstimates:
 
     def coverage(self, confidence: float = 0.95) -> FloatArray:
         """The share of runs whose interval holds the true value, [checkpoint]."""
-        if not 0.0 < confidence < 1.0:
-            raise InputError(f"confidence is {confidence}; it must lie between 0 and 1")
-        reach = normal_quantile(confidence) * self.standard_errors
+        reach = normal_quantile(check_confidence(confidence)) * self.standard_errors
         errors = self._errors()
         # Where there is no estimate yet, there is no interval to speak of.
         inside = np.where(np.isnan(errors), np.nan, np.abs(errors) <= reach)

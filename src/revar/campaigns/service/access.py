@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 
 from revar.campaigns.service.asgi import App, Message, Receive, Send
 from revar.campaigns.service.metrics import Metrics
-from revar.campaigns.service.replies import error_reply
+from revar.campaigns.service.replies import error_reply, retry_after
 from revar.campaigns.service.tokens import Access, Right, ThrottledError
 
 SESSION = "revar_session"  # cookie
@@ -136,8 +136,7 @@ def caller_of(scope: MutableMapping[str, Any]) -> str:
 
 def throttled_reply(error: ThrottledError) -> Response:
     """The reply to an address that sent many wrong tokens."""
-    later = {"Retry-After": str(max(1, round(error.retry_after)))}
-    return error_reply(429, "throttled", str(error), later)
+    return error_reply(429, "throttled", str(error), retry_after(error.retry_after))
 
 
 def _add_headers(send: Send) -> Send:

@@ -19,7 +19,6 @@ from revar.campaigns.commands import (
 from revar.campaigns.events import Finished, Released, Started
 from revar.campaigns.export import FORMATS, export_text
 from revar.campaigns.service.messages import (
-    LARGEST_CONFIDENCE,
     ActMessage,
     CampaignMessage,
     CampaignsMessage,
@@ -242,10 +241,6 @@ async def _ask_value(request: Request, ask: Callable[[Campaign, float], Answer])
         confidence = float(given)
     except ValueError:
         raise InputError(f"confidence is {given!r}; it must be a number") from None
-    if not 0.0 < confidence <= LARGEST_CONFIDENCE:
-        raise InputError(
-            f"confidence is {given}; it must lie above 0 and be at most {LARGEST_CONFIDENCE}"
-        )
     return await campaigns_of(request).read(
         name_of(request), lambda campaign: ask(campaign, confidence)
     )

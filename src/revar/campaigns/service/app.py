@@ -219,8 +219,8 @@ def serve(
             signal.signal(number, _nothing)
         LimitedServer(app, connections, PATIENCE).run(sockets=[listener])
     left = threads_left(LAST_PATIENCE)
-    if left:  # they wait for a storage that does not answer, and Python would wait for them
-        _logger.error("ended while the storage did not answer (%s)", ", ".join(left))
+    if left:  # Python would wait for them, and they may wait for a storage that never answers
+        _logger.error("ended while these were still at work: %s", ", ".join(left))
         logging.shutdown()
         os._exit(1)
 

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from starlette.requests import Request
+from starlette.responses import Response
 
 from revar.campaigns.commands import (
     ActionReply,
@@ -25,7 +26,7 @@ from revar.campaigns.service.messages import (
     RewardMany,
     StartMany,
 )
-from revar.campaigns.service.replies import describe
+from revar.campaigns.service.replies import describe, reply, retry_after
 from revar.campaigns.service.routing import CAMPAIGN, find_thread, route
 from revar.campaigns.service.threads import CampaignThread
 from revar.campaigns.storage import StorageError
@@ -42,10 +43,16 @@ Outcome = ActionReply | EpisodeReply | ErrorDetail
     takes=StartMany,
     gives={200: EpisodeOutcomes},
 )
-async def start_many(request: Request, body: StartMany) -> EpisodeOutcomes:
-    """Places in the budget for as many as there are."""
+async def start_many(request: Request, body: StartMany) -> Response:
+    """Places in the budget for as many as there are; others are asked to wait, as one would be."""
     thread = await find_thread(request)
-    return _of_episodes(await _carry_out(thread, Started, body.episodes))
+    found = await _carry_out(thread, Started, body.episodes)
+    response = reply(_of_episodes(found))
+    refused = [each for each in found if isinstance(each, ErrorDetail)]
+    waits = [each.retry_after for each in refused if each.retry_after is not None]
+    if waits:
+        response.headers.update(retry_after(min(waits)))
+    return response
 
 
 @route(
@@ -64,15 +71,7 @@ async def act_many(request: Request, body: ActMany) -> ActionOutcomes:
         lambda act: ask_action(definition, act.episode, act.step, act.state, act.probabilities),
         body.acts,
     )
-    return ActionOutcomes(
-        [
-            ActionOutcome(
-                each if isinstance(each, ActionReply) else None,
-                each if isinstance(each, ErrorDetail) else None,
-            )
-            for each in found
-        ]
-    )
+    return ActionOutcomes([ActionOutcome(*_reply_or_error(each)) for each in found])
 
 
 @route(
@@ -123,18 +122,14 @@ def _outcome(done: "asyncio.Future[Reply]") -> Outcome:
         raise problem  # of all of them: to be sent again
     if isinstance(problem, Exception):
         return describe(problem)[1]
-    reply = done.result()
-    assert isinstance(reply, ActionReply | EpisodeReply)
-    return reply
+    found = done.result()
+    assert isinstance(found, ActionReply | EpisodeReply)
+    return found
 
 
 def _of_episodes(found: list[Outcome]) -> EpisodeOutcomes:
-    return EpisodeOutcomes(
-        [
-            EpisodeOutcome(
-                each if isinstance(each, EpisodeReply) else None,
-                each if isinstance(each, ErrorDetail) else None,
-            )
-            for each in found
-        ]
-    )
+    return EpisodeOutcomes([EpisodeOutcome(*_reply_or_error(each)) for each in found])
+
+
+def _reply_or_error(found: Outcome) -> tuple[Any, ErrorDetail | None]:
+    return (None, found) if isinstance(found, ErrorDetail) else (found, None)

@@ -28,7 +28,7 @@ from revar.campaigns.definition import (
 from revar.campaigns.state import HistoryPoint
 from revar.model.limits import CONFIDENCE
 from revar.model.question import KINDS
-from revar.model.validation import LARGEST_REWARD
+from revar.model.validation import LARGEST_CONFIDENCE, LARGEST_REWARD
 
 Name = Annotated[str, Meta(pattern=f"^{NAME.pattern}$", description="A campaign's name.")]
 CampaignId = Annotated[str, Meta(pattern=f"^{CAMPAIGN_ID.pattern}$")]
@@ -42,7 +42,6 @@ Number = Annotated[float, Meta(ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
 StepNumber = Annotated[int, Meta(ge=0, lt=MOST_STEPS, description="From 0.")]
 
 MOST_IN_BATCH = 1000  # requests
-LARGEST_CONFIDENCE = 0.999999999999  # of intervals: a double has hardly any above
 
 
 class PolicyRowMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

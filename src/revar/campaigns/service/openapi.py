@@ -11,7 +11,8 @@ from revar.campaigns.commands import EPISODE_ID
 from revar.campaigns.definition import NAME
 from revar.campaigns.export import FORMATS
 from revar.campaigns.service.api import ROUTES, ApiRoute
-from revar.campaigns.service.messages import LARGEST_CONFIDENCE, ErrorMessage
+from revar.campaigns.service.messages import ErrorMessage
+from revar.model.validation import LARGEST_CONFIDENCE
 
 REFERENCE = "#/components/schemas/{name}"
 PARAMETERS = {

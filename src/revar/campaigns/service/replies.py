@@ -1,6 +1,7 @@
 """How the service replies: records and errors as JSON."""
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -48,8 +49,13 @@ def reply_to_error(error: Exception) -> Response:
     status, detail = describe(error)
     response = reply(ErrorMessage(detail), status)
     if detail.retry_after is not None:
-        response.headers["Retry-After"] = str(max(1, round(detail.retry_after)))
+        response.headers.update(retry_after(detail.retry_after))
     return response
+
+
+def retry_after(seconds: float) -> dict[str, str]:
+    """The header that asks a caller to wait so long; it has whole seconds."""
+    return {"Retry-After": str(max(1, ceil(seconds)))}
 
 
 def describe(error: Exception) -> tuple[int, ErrorDetail]:

@@ -25,6 +25,7 @@ READERS, OPENERS, DOWNLOADERS, PLANNERS = 8, 64, 4, 2  # threads
 LISTED_AT_ONCE = 4  # campaigns that are opened for a list at a time
 LINES = 500  # of a download sent at once
 STOPPING = 8.0  # seconds that commands under way get when the service stops
+CLOSING = 1.0  # seconds more for the storage to be closed
 POOL = "revar-"  # begins the names of threads that Python would wait for at its end
 Result = TypeVar("Result")
 
@@ -108,7 +109,7 @@ class CampaignThreads:
         self._readers = ThreadPoolExecutor(READERS, POOL + "read")
         self._openers = ThreadPoolExecutor(OPENERS, POOL + "open")
         self._downloaders = ThreadPoolExecutor(DOWNLOADERS, POOL + "download")
-        self._planners = ThreadPoolExecutor(PLANNERS, "plan")
+        self._planners = ThreadPoolExecutor(PLANNERS, POOL + "plan")
 
     @property
     def open(self) -> list[Campaign]:
@@ -134,8 +135,7 @@ class CampaignThreads:
 
     async def read(self, name: str, reader: Callable[[Campaign], Result]) -> Result:
         """What `reader` makes of the campaign, away from the event loop."""
-        found = await self.find(name)
-        return await self._in_pool(self._readers, lambda: reader(found.campaign))
+        return await self._ask(self._readers, name, reader)
 
     async def read_many(
         self, names: Iterable[str], reader: Callable[[Campaign], Result], patience: float
@@ -162,11 +162,11 @@ class CampaignThreads:
                 found[name] = problem or task.result()
         return found
 
-    async def download(self, name: str, lines: Callable[[Campaign], Iterator[str]]) -> Any:
+    async def download(
+        self, name: str, lines: Callable[[Campaign], Iterator[str]]
+    ) -> AsyncIterator[str]:
         """The lines that are made of a campaign, in pieces that are made when they are due."""
-        found = await self.find(name)
-        begun = await self._in_pool(self._downloaders, lambda: lines(found.campaign))
-        return self._pieces(begun)
+        return self._pieces(await self._ask(self._downloaders, name, lines))
 
     async def create(self, **question: Any) -> Campaign:
         """A new campaign, by the arguments of `Campaign.create`."""
@@ -200,7 +200,7 @@ class CampaignThreads:
         while any(each.is_alive() for each in threads) and loop.time() < ends:
             await asyncio.sleep(0.01)
         closing.start()
-        while closing.is_alive() and loop.time() < ends + 1.0:
+        while closing.is_alive() and loop.time() < ends + CLOSING:
             await asyncio.sleep(0.01)
         for pool in (self._readers, self._openers, self._downloaders, self._planners):
             pool.shutdown(wait=False, cancel_futures=True)
@@ -245,6 +245,16 @@ class CampaignThreads:
             self._downloaders, lambda: "".join(islice(lines, LINES))
         ):
             yield piece
+
+    async def _ask(
+        self, pool: ThreadPoolExecutor, name: str, reader: Callable[[Campaign], Result]
+    ) -> Result:
+        found = await self.find(name)
+        try:
+            return await self._in_pool(pool, lambda: reader(found.campaign))
+        except MissingCampaignError:
+            found.gone = True
+            return await self._ask(pool, name, reader)  # another of its name, if there is one
 
     async def _in_pool(self, pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(pool, work)

@@ -112,7 +112,7 @@ class Storage(ABC):
 
     @abstractmethod
     def length(self, campaign_id: str) -> int:
-        """How many events the log has."""
+        """How many events the log has; `MissingCampaignError` where there is no campaign."""
 
     @abstractmethod
     def save_snapshot(self, campaign_id: str, snapshot: Snapshot) -> None:

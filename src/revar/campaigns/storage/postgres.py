@@ -41,11 +41,6 @@ class PostgresStorage(SQLStorage, ForkAware):
     twice, which does no harm.
     """
 
-    probe = (
-        "UPDATE revar_schema SET version = version"
-        " WHERE version = (SELECT max(version) FROM revar_schema)"
-    )
-
     def __init__(self, url: str) -> None:
         ForkAware.__init__(self)
         self._psycopg: Any = require_extra("psycopg", "serve")

@@ -7,7 +7,7 @@ in one transaction; steps that have been released are never changed, only added 
 from abc import abstractmethod
 from collections.abc import Callable
 from itertools import repeat
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from revar.campaigns.storage.interface import (
     Entry,
@@ -74,8 +74,6 @@ def missing_steps(version: int, place: str) -> tuple[tuple[str, ...], ...]:
 class SQLStorage(Storage):
     """The part of a storage that every database does alike."""
 
-    probe: ClassVar[str]  # a statement that writes, and changes nothing
-
     @abstractmethod
     def _ask(self, query: str, values: Any) -> Rows:
         """What a query gives, with ? where a value goes; over a connection that only reads."""
@@ -124,11 +122,9 @@ class SQLStorage(Storage):
     def length(self, campaign_id: str) -> int:
         """See `Storage`."""
         rows = self._ask("SELECT length FROM revar_campaigns WHERE id = ?", (campaign_id,))
-        return int(rows[0][0]) if rows else 0
-
-    def check_writable(self) -> None:
-        """See `Storage`."""
-        self._atomically(lambda execute: execute(self.probe, ()))
+        if not rows:
+            raise MissingCampaignError(campaign_id)
+        return int(rows[0][0])
 
     def save_snapshot(self, campaign_id: str, snapshot: Snapshot) -> None:
         """See `Storage`."""

@@ -53,8 +53,6 @@ class SQLiteStorage(SQLStorage, ForkAware):
     that cannot be written to can still be read.
     """
 
-    probe = f"PRAGMA user_version = {VERSION}"
-
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         ForkAware.__init__(self)
         self.path = Path(path).absolute()
@@ -119,7 +117,8 @@ class SQLiteStorage(SQLStorage, ForkAware):
     def check_writable(self) -> None:
         """See `Storage`."""
         with self._transaction() as cursor:
-            cursor.execute(f"PRAGMA user_version = {VERSION}")  # as it is, but written
+            (version,) = cursor.execute("PRAGMA user_version").fetchone()
+            cursor.execute(f"PRAGMA user_version = {version}")  # as it is, but written
 
     def now(self) -> float:
         """See `Storage`."""
