@@ -3,6 +3,7 @@
 import os
 import pickle
 import resource
+import runpy
 import shutil
 import signal
 import sqlite3
@@ -23,7 +24,7 @@ from revar.campaigns import (
     snapshots,
 )
 from revar.campaigns.export import export_text
-from revar.campaigns.storage import connections, postgres
+from revar.campaigns.storage import connections, forking, postgres
 from revar.errors import InputError
 from tests.campaigns.processes import forked
 
@@ -202,6 +203,11 @@ def test_a_fork_in_the_middle_of_a_change(tmp_path: Path) -> None:
     holder.join()
     assert os.waitpid(child, 0)[1] == 0
     assert campaign.status().episodes == 2
+
+
+def test_a_system_without_forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "register_at_fork")
+    assert "ForkAware" in runpy.run_path(str(forking.__file__))
 
 
 def test_a_campaign_that_another_process_deleted(address: str) -> None:

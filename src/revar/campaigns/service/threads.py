@@ -254,7 +254,8 @@ class CampaignThreads:
             return await self._in_pool(pool, lambda: reader(found.campaign))
         except MissingCampaignError:
             found.gone = True
-            return await self._ask(pool, name, reader)  # another of its name, if there is one
+        another = await self.find(name)  # of the same name, if there is one
+        return await self._in_pool(pool, lambda: reader(another.campaign))
 
     async def _in_pool(self, pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(pool, work)

@@ -35,4 +35,5 @@ def _tell() -> None:
         each.after_fork()
 
 
-os.register_at_fork(after_in_child=_tell)
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(after_in_child=_tell)
