@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from revar.campaigns import Campaign, MemoryStorage, Storage, StorageError
 from revar.campaigns.export import export_text
-from revar.campaigns.service import threads
+from revar.campaigns.service import pages, threads
 from revar.campaigns.service.app import make_app
 from revar.campaigns.storage.interface import StoredEvent
 from revar.strategies.strategy import make_plan
@@ -113,6 +113,7 @@ def test_one_that_is_opened_does_not_hold_up_others(monkeypatch: pytest.MonkeyPa
         return open_campaign(storage, name)
 
     monkeypatch.setattr(Campaign, "open", wait)
+    monkeypatch.setattr(pages, "PATIENCE", 1.0)
     with TestClient(make_app(storage), base_url=LOOPBACK) as client:
         waiting = threading.Thread(target=lambda: client.get("/api/campaigns/slow"))
         waiting.start()
