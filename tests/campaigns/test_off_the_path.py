@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from revar.campaigns import Campaign, MemoryStorage, Storage, StorageError
 from revar.campaigns.export import export_text
-from revar.campaigns.service import pages, threads
+from revar.campaigns.service import threads
 from revar.campaigns.service.app import make_app
 from revar.campaigns.storage.interface import StoredEvent
 from revar.strategies.strategy import make_plan
@@ -60,6 +60,11 @@ def test_acts_do_not_wait_for_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
         play(number := number + 1)
         after = Campaign.open(storage, "ads").read(lambda state, _: state.collection.plans_made)
         assert after == before + 1  # which is in force with the first act that finds it made
+
+
+@pytest.fixture(autouse=True)
+def patient_pages() -> None:
+    """Here pages wait as long as they do for users."""
 
 
 @pytest.fixture
@@ -113,7 +118,6 @@ def test_one_that_is_opened_does_not_hold_up_others(monkeypatch: pytest.MonkeyPa
         return open_campaign(storage, name)
 
     monkeypatch.setattr(Campaign, "open", wait)
-    monkeypatch.setattr(pages, "PATIENCE", 1.0)
     with TestClient(make_app(storage), base_url=LOOPBACK) as client:
         waiting = threading.Thread(target=lambda: client.get("/api/campaigns/slow"))
         waiting.start()
