@@ -10,10 +10,11 @@ from revar.model.task import check_policy
 from revar.problems import problems
 
 # Rewards are normal, except where they follow from the successor.
-LAWS = {"frozenlake": "deterministic"}
+LAWS = {"blackjack": "deterministic", "frozenlake": "deterministic"}
 # What each docstring says the problem is.
 STRUCTURES = {
     "bandit": "bandit",
+    "blackjack": "general",
     "example-1": "tree",
     "example-2": "tree",
     "frozenlake": "general",
