@@ -216,6 +216,8 @@ class CampaignLog(ForkAware):
         """Append the events and replay the log up to them; `judged` is called with each verdict."""
         added = self.storage.append(self.id, [encode_event(event) for event in events])
         first = added.position - len(events) + 1
+        if first <= self._state.position:  # the log of another that has its id
+            raise MissingCampaignError(self.name)
         if self._state.position < first - 1:
             self._read_on(first - 1)  # others were quicker
         for number, event in enumerate(events):
