@@ -1,6 +1,6 @@
 """Blackjack against Gymnasium's own environment, with every card that it could draw."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.envs.toy_text.blackjack import sum_hand
+from gymnasium.envs.toy_text import blackjack as rules
 
 from revar import policy_value, return_variance
 from revar.errors import InputError
@@ -18,7 +18,7 @@ from revar.model.mdp import TabularMDP
 from revar.problems import Problem, problems
 from revar.problems.blackjack import DRAWN, HIT, LONGEST, LOST, OBSERVATIONS, STICK, WON
 
-STATE = {seen: state for state, seen in enumerate(OBSERVATIONS)}
+STATE: dict[Any, int] = {seen: state for state, seen in enumerate(OBSERVATIONS)}
 OVER = {-1.0: LOST, 0.0: DRAWN, 1.0: WON}
 
 
@@ -103,7 +103,7 @@ def hand_of(total: int, ace: int) -> list[int]:
 
 
 def test_every_hand_starts_as_often_as_in_gymnasium() -> None:
-    found: dict[Any, Fraction] = Counter()
+    found: dict[Any, Fraction] = defaultdict(Fraction)
     for chance, (seen, _) in every_draw(gymnasium_table().reset):
         found[tuple(map(int, seen))] += chance
     initial = table().mdp.initial
@@ -141,12 +141,12 @@ def test_sticking_wins_as_often_as_in_gymnasium(shown: int) -> None:
     def stick() -> int:
         env.player, env.dealer = [10, 10], [shown, env.np_random.choice(list(deck()))]
         _, reward, ended, _, _ = env.step(STICK)
-        dealer = int(sum_hand(env.dealer))
+        dealer = int(rules.sum_hand(env.dealer))  # type: ignore[no-untyped-call]
         assert ended
         assert reward == payment(20, dealer)
         return dealer
 
-    totals: dict[int, Fraction] = Counter()
+    totals: dict[int, Fraction] = defaultdict(Fraction)
     for chance, dealer in every_draw(stick):
         totals[dealer] += chance
     assert sum(totals.values()) == 1
