@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from revar.campaigns import (
@@ -88,6 +89,38 @@ def test_one_wrong_request_does_not_touch_the_others() -> None:
         [RewardReport(good.id, 0, float("inf"), None), RewardReport(good.id, 0, 1.0, None)]
     )
     assert [type(each) for each in told] == [InputError, EpisodeReply]
+
+
+@pytest.mark.parametrize("step", [0.0, "0", None, -1])
+def test_steps_are_whole_numbers(step: Any) -> None:
+    campaign = create()
+    episode = campaign.start_episode()
+    (refused,) = campaign.act_many([ActRequest(episode.id, step, "s")])
+    assert isinstance(refused, InputError) and "must be a whole number" in str(refused)
+    episode.act("s")
+    (untold,) = campaign.reward_many([RewardReport(episode.id, step, 1.0, None)])
+    assert isinstance(untold, InputError) and "must be a whole number" in str(untold)
+    episode.reward(1.0, None)
+    assert campaign.status().steps == 1 and campaign.status().unreadable == 0
+
+
+@pytest.mark.parametrize("step", [np.int64(0), False])
+def test_other_whole_numbers_are_stored_as_such(step: Any) -> None:
+    storage = MemoryStorage()
+    campaign = create(storage)
+    episode = campaign.start_episode()
+    campaign.act_many([ActRequest(episode.id, step, "s")])
+    campaign.reward_many([RewardReport(episode.id, step, 1.0, None)])
+    again = Campaign.open(storage, "c").status()
+    assert again.steps == 1 and again.unreadable == 0
+
+
+@pytest.mark.parametrize("reward", [None, "much", 10**400], ids=["none", "text", "huge"])
+def test_rewards_are_numbers(reward: Any) -> None:
+    episode = create().start_episode()
+    episode.act("s")
+    with pytest.raises(InputError, match="the reward is"):
+        episode.reward(reward, None)
 
 
 def test_no_more_episodes_are_started_than_there_are_places() -> None:

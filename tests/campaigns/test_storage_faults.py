@@ -11,13 +11,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
 import pytest
+from click.testing import CliRunner
+from starlette.testclient import TestClient
 
 from revar.campaigns import (
     Campaign,
+    CampaignError,
     MemoryStorage,
     SQLiteStorage,
     StorageError,
@@ -25,7 +29,9 @@ from revar.campaigns import (
     snapshots,
 )
 from revar.campaigns.export import export_text
+from revar.campaigns.service.app import make_app
 from revar.campaigns.storage import connections, forking, postgres
+from revar.cli.main import revar
 from revar.errors import InputError
 from tests.campaigns.processes import forked
 
@@ -249,6 +255,36 @@ def test_campaigns_and_episodes_can_be_pickled(address: str) -> None:
 
 
 # -- files ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "replace(body, '\"probabilities\":[0.5', '\"probabilities\":[0.7')",
+        "CAST(body AS TEXT)",
+        "replace(body, '\"reward\":1.0', '\"reward\":1e300')",
+    ],
+)
+def test_a_damaged_log_leaves_other_campaigns_in_peace(tmp_path: Path, body: str) -> None:
+    path = tmp_path / "c.db"
+    with SQLiteStorage(path) as storage:
+        for name in ("damaged", "sound"):
+            campaign = Campaign.create(storage, name, actions=2, horizon=1, episodes=5, seed=1)
+            episode = campaign.start_episode()
+            episode.act("s", [0.5, 0.5])
+            episode.reward(1.0, None)
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"UPDATE revar_events SET body = {body} WHERE campaign = 1")
+    connection.close()
+    with SQLiteStorage(path) as storage:
+        with suppress(CampaignError):  # one sentence, or the event has no effect
+            Campaign.open(storage, "damaged").status()
+        assert Campaign.open(storage, "sound").status().steps == 1
+        with TestClient(make_app(storage), base_url="http://127.0.0.1") as client:
+            assert client.get("/").status_code == 200
+            assert client.get("/api/campaigns/sound").status_code == 200
+    listed = CliRunner().invoke(revar, ["campaign", "list", "--storage", f"sqlite:///{path}"])
+    assert listed.exit_code == 0 and "sound" in listed.output
 
 
 def read_elsewhere(path: Path, before: Callable[[], object]) -> int:

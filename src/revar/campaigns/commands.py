@@ -36,7 +36,7 @@ from revar.campaigns.text import quoted
 from revar.campaigns.verdicts import TAKEN, Effect, Verdict, refusal
 from revar.errors import InputError
 from revar.model.trajectory import none_for_nan
-from revar.model.validation import check_reward
+from revar.model.validation import check_reward, check_whole
 
 CAMPAIGN_ID = re.compile(r"[0-9a-f]{32}")
 EPISODE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -145,7 +145,7 @@ def ask_action(
         sent = check_sent(definition.names, definition.actions, probabilities)
     elif probabilities is not None:
         raise InputError("this campaign has a policy table: act takes no probabilities")
-    return Act(episode, step, encode_state(state), sent)
+    return Act(episode, check_whole(step, "step"), encode_state(state), sent)
 
 
 def tell_reward(
@@ -158,12 +158,16 @@ def tell_reward(
     amounts: Any = None,
 ) -> Rewarded:
     """The report of an outcome, checked; without a next state the episode ended."""
-    number = check_reward(float(reward), "the reward is")
+    try:
+        told_reward = float(reward)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"the reward is {reward!r:.40}; it must be a number") from None
+    number = check_reward(told_reward, "the reward is")
     following = b"null" if next_state is None else encode_state(next_state, "next_state")
     told, names = definition.amounts(cost, amounts), definition.limited_sums
     return Rewarded(
         episode,
-        step,
+        check_whole(step, "step"),
         number,
         msgspec.Raw(following),
         cost=None if definition.budget is None else told[0],

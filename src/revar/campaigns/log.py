@@ -68,7 +68,11 @@ class CampaignLog(ForkAware):
         self._planning: tuple[PlanBasis, Future[None]] | None = None
         self._torn = False  # a fork left the state in the middle of a change
         self._clock = LeaseClock(storage)
-        self._open(progress)
+        try:
+            self._open(progress)
+        except (AssertionError, TypeError, ValueError, OverflowError) as error:
+            reason = f"the log of campaign {entry.name!r} cannot be read: {error}"
+            raise CampaignError("unreadable", reason) from error
 
     def _open(self, progress: Progress | None = None) -> None:
         snapshot = self.storage.load_snapshot(self.id)

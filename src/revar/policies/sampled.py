@@ -73,6 +73,11 @@ class _Predict:
         return action
 
 
+def known_law(policy: Any) -> Law | None:
+    """How a policy draws; None of an object with `sample` that has not told yet."""
+    return policy.told_law if isinstance(policy, _FromSample) else policy.law
+
+
 class _FromSample:
     """An object with sample(observation, rng) that gives an action and its standard normal noise.
 
@@ -85,16 +90,16 @@ class _FromSample:
         self._policy = policy
         self._actions = actions
         known = getattr(policy, "law", None)
-        self._law = known if isinstance(known, Law) else None
+        self.told_law = known if isinstance(known, Law) else None
         self._count = 0
         self._sum: Any = 0.0
         self._squares: Any = 0.0
 
     @property
     def law(self) -> Law:
-        if self._law is None:
+        if self.told_law is None:
             raise InputError("the policy's noise is not known before it has acted")
-        return self._law
+        return self.told_law
 
     def draw(self, observations: list[Any], rngs: list[np.random.Generator]) -> Draw:
         taken, rows, noise = [], [], []
@@ -116,14 +121,14 @@ class _FromSample:
             row = np.array(() if drawn is None else drawn, dtype=np.float64).ravel()
         except (TypeError, ValueError):
             raise InputError(f"sample gives the noise {drawn!r}, which are no numbers") from None
-        if self._law is None:
-            self._law = Law((Normal(row.size),)) if row.size else Law()
-        if row.size != self._law.noise_width or not np.isfinite(row).all():
+        if self.told_law is None:
+            self.told_law = Law((Normal(row.size),)) if row.size else Law()
+        if row.size != self.told_law.noise_width or not np.isfinite(row).all():
             raise InputError(
                 f"sample gives the noise {drawn!r} at observation {observation!r}; it must be "
-                f"{self._law.noise_width} finite numbers"
+                f"{self.told_law.noise_width} finite numbers"
             )
-        if all(isinstance(part, Normal) for part in self._law.parts):
+        if all(isinstance(part, Normal) for part in self.told_law.parts):
             self._check_normal(row)
         return row
 

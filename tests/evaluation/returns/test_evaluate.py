@@ -162,3 +162,39 @@ def test_names_that_nobody_knows() -> None:
         evaluate(critics=["forest"])
     with pytest.raises(InputError, match="critics is for method 'critic'"):
         revar.evaluate("gridworld", None, episodes=3, critics=["linear"])
+
+
+class Pusher:
+    """Says what noise its action was made of, and nothing in advance."""
+
+    def sample(self, observation: Any, rng: np.random.Generator) -> Any:
+        noise = rng.standard_normal(1)
+        return np.clip(-0.5 * observation + 0.3 * noise, -1.0, 1.0), noise
+
+
+def test_a_policy_that_is_an_object_with_sample() -> None:
+    found = evaluate(env_options={"pushes": True}, policy=Pusher())
+    assert found.method == "critic" and found.dataset.noise.shape[1] == 1
+    assert found.return_findings.corrected.weights
+
+
+class Wages(worlds.Drift):
+    """Every step is paid the same, but for next to nothing."""
+
+    def __init__(self, noise: float) -> None:
+        super().__init__()
+        self.noise = noise
+
+    def step(self, action: Any) -> Any:
+        observation, _, _, _, notes = super().step(action)
+        reward = 0.1 + self.noise * float(self.np_random.normal())
+        return observation, reward, False, False, notes
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-7, 1e-5])
+def test_returns_that_hardly_differ_stay_as_they_are(noise: float) -> None:
+    found = evaluate(env=lambda: Wages(noise), horizon=worlds.HORIZON)
+    corrected = found.return_findings.corrected
+    np.testing.assert_array_equal(corrected.corrected, corrected.returns)
+    assert found.value == pytest.approx(0.8, abs=1e-3)
+    assert found.standard_error == pytest.approx(found.return_findings.corrected.mean_return_error)

@@ -154,6 +154,7 @@ class LimitedServer(uvicorn.Server):
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # callers could take any address, and with it escape throttling
             # As many are taken at once before one is looked at; `startup` lets more wait.
             backlog=TAKEN_AT_ONCE,
             timeout_graceful_shutdown=patience,

@@ -41,6 +41,7 @@ from revar.interrupts import catch_interrupts
 from revar.model.episodes import Episodes
 from revar.model.limits import check_limits
 from revar.model.validation import check_discount, check_whole
+from revar.policies.sampled import known_law
 from revar.strategies.strategy import find_strategy
 
 # A fingerprint of the policies over some of the episodes; None where they draw on their own.
@@ -110,7 +111,11 @@ def collect_returns(
                 Served(
                     setting.observations,
                     settings.features is not None,
-                    tuple(each.policy.law for each in getattr(local, "settings", [setting])),
+                    tuple(
+                        law
+                        for each in getattr(local, "settings", [setting])
+                        if (law := known_law(each.policy)) is not None
+                    ),
                     (seed,) if prior_seed is None else (seed, prior_seed),
                 ),
             )

@@ -33,7 +33,7 @@ class Served:
 
     observations: Layout | None
     features: bool  # whether critics see features of observations
-    laws: tuple[Law, ...]  # of all policies
+    laws: tuple[Law, ...]  # of all policies, as far as they are known
     seeds: tuple[int, ...]  # none where they are not known
 
     @property
