@@ -254,6 +254,14 @@ def until(condition: Any) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.parametrize(
+    "address", ["http://[::1", "ftp://host/", "http:///path", "http://u:p@host/", "http://h:x/"]
+)
+def test_addresses_that_a_webhook_cannot_have(address: str) -> None:
+    with pytest.raises(InputError, match="the address of the webhook must"):
+        webhook.check_webhook(address)
+
+
 def test_a_webhook_is_told_of_ends_and_stalls(
     receiver: tuple[str, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

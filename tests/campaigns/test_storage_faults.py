@@ -30,7 +30,8 @@ from revar.campaigns import (
 )
 from revar.campaigns.export import export_text
 from revar.campaigns.service.app import make_app
-from revar.campaigns.storage import connections, forking, postgres
+from revar.campaigns.storage import connections, forking, postgres, sqlite
+from revar.campaigns.storage.sqlite_connections import Reader
 from revar.cli.main import revar
 from revar.errors import InputError
 from tests.campaigns.processes import forked
@@ -391,3 +392,33 @@ def test_passwords_are_not_shown(address: str) -> None:
         open_storage(address, create=False)
     assert "cr@et" not in str(caught.value)
     assert "se/" not in str(caught.value)
+
+
+@pytest.mark.parametrize("password", ["SECRET%zz1", "SEC RET", "SECRET%"])
+def test_passwords_that_cannot_be_read_are_not_shown_either(password: str) -> None:
+    with pytest.raises((StorageError, InputError)) as caught:
+        open_storage(f"postgresql://u:{password}@127.0.0.1:1/db", create=False)
+    assert "SEC" not in str(caught.value) and "RET" not in str(caught.value)
+
+
+def test_a_reader_that_takes_the_file_for_unchangeable_reads_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "c.db"
+    with SQLiteStorage(path) as storage:
+        create(storage, "first")
+
+    def unchangeable(path: Path) -> Reader:
+        address = f"{path.as_uri()}?immutable=1"
+        reader = sqlite3.connect(
+            address, uri=True, isolation_level=None, check_same_thread=False, factory=Reader
+        )
+        reader.lasts = False
+        return reader
+
+    monkeypatch.setattr(sqlite, "connect_to_read", unchangeable)
+    with SQLiteStorage(path, create=False) as reading:
+        assert len(reading.entries()) == 1
+        with SQLiteStorage(path) as storage:
+            create(storage, "second")
+        assert len(reading.entries()) == 2

@@ -47,9 +47,15 @@ class WebhookMessage(msgspec.Struct, frozen=True):
 
 def check_webhook(address: str) -> str:
     """An address that messages may be sent to."""
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(address)
+        readable = bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        readable = False
+    if not readable or parts.scheme not in ("http", "https"):
         raise InputError("the address of the webhook must begin with http:// or https://")
+    if parts.username is not None:
+        raise InputError("the address of the webhook must hold no user and no password")
     return address
 
 

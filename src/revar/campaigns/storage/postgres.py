@@ -16,7 +16,7 @@ from revar.campaigns.storage.interface import (
     StorageError,
 )
 from revar.campaigns.storage.sql import Execute, Result, Rows, SQLStorage, missing_steps
-from revar.errors import require_extra
+from revar.errors import InputError, require_extra
 
 DIALECT = {
     "bytes": "BYTEA",
@@ -47,6 +47,13 @@ class PostgresStorage(SQLStorage, ForkAware):
         require_extra("psycopg_pool", "serve")
         # What it would say of a server that is not there, the errors below say.
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
+        try:
+            self._psycopg.conninfo.conninfo_to_dict(url)
+        except self._psycopg.Error:  # whose text may quote the password
+            raise InputError(
+                "the address of the PostgreSQL storage cannot be read; signs like % and spaces in "
+                "a password must be percent-encoded"
+            ) from None
         self._url = url
         self._writers, self._readers = self._connect()
         try:

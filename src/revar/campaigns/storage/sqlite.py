@@ -29,6 +29,7 @@ from revar.campaigns.storage.sql import (
 )
 from revar.campaigns.storage.sqlite_connections import (
     PATIENCE,
+    Reader,
     connect_to_read,
     connect_to_write,
 )
@@ -59,7 +60,7 @@ class SQLiteStorage(SQLStorage, ForkAware):
         self._shown = without_password(path)
         self._closed = False
         self._writer: sqlite3.Connection | None = None
-        self._readers: list[sqlite3.Connection] = []
+        self._readers: list[Reader] = []
         self._lock, self._idle = threading.Lock(), threading.Lock()
         if not create and not self.path.exists():
             raise StorageError(f"there is no file {self._shown}")
@@ -168,7 +169,7 @@ class SQLiteStorage(SQLStorage, ForkAware):
             reader = connect_to_read(self.path)
         yield reader  # one that failed is not used again
         with self._idle:
-            if len(self._readers) < IDLE_READERS and not self._closed:
+            if reader.lasts and len(self._readers) < IDLE_READERS and not self._closed:
                 self._readers.append(reader)
                 return
         reader.close()

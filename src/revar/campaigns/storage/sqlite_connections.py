@@ -20,7 +20,13 @@ def connect_to_write(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def connect_to_read(path: Path) -> sqlite3.Connection:
+class Reader(sqlite3.Connection):
+    """A connection that only reads; one that does not last must not be used for a second read."""
+
+    lasts = True
+
+
+def connect_to_read(path: Path) -> Reader:
     """A connection that only reads.
 
     It keeps an index beside the file. Where the folder or the disk has no room for that, it can do
@@ -37,7 +43,9 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
             timeout=PATIENCE,
             isolation_level=None,
             check_same_thread=False,
+            factory=Reader,
         )
+        connection.lasts = mode == "mode=ro"  # the others hold for the file as it is now
         try:
             if mode == "mode=rw":
                 connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
