@@ -81,12 +81,15 @@ def test_ctrl_c_returns_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_own_earlier_episodes_enter_the_estimate(tmp_path: Path) -> None:
     path = tmp_path / "data.npz"
-    first = evaluate(save=path, seed=8)
-    both = evaluate(prior=path)
+    by_id: dict[str, Any] = {"env": worlds.BY_ID, "horizon": 8}
+    first = evaluate(**by_id, save=path, seed=8)
+    both = evaluate(**by_id, prior=path)
     assert both.prior_episodes == 24 and both.episodes == 24
     assert both.return_findings.corrected.returns.size == 48
     assert both.standard_error < 0.9 * first.standard_error
     assert "the estimate and critics" in both.table()
+    otherwise = evaluate(**by_id, env_options={"when": 7}, prior=path)
+    assert "training critics alone" in otherwise.table()
 
 
 def test_a_policy_is_told_by_more_than_its_first_actions(tmp_path: Path) -> None:
@@ -115,8 +118,8 @@ class Settled(worlds.Drift):
 def test_how_an_environment_that_is_handed_in_was_made_is_not_known(tmp_path: Path) -> None:
     path = tmp_path / "data.npz"
     evaluate(env=worlds.make(), save=path, seed=8)
-    found = evaluate(env=worlds.make(), prior=path)
-    assert "training critics alone" in found.table()
+    for env in (worlds.make(), worlds.make):
+        assert "training critics alone" in evaluate(env=env, prior=path).table()
 
 
 def test_other_earlier_episodes_train_critics_alone(tmp_path: Path) -> None:
@@ -325,13 +328,14 @@ class Spelled(worlds.Drift):
 
 def test_critics_that_know_earlier_episodes_are_refused(tmp_path: Path) -> None:
     earlier, critic = tmp_path / "earlier.npz", tmp_path / "critic.npz"
-    evaluate(seed=8, method="mean", save=earlier)
-    found = evaluate(seed=9, prior=earlier)
+    by_id: dict[str, Any] = {"env": worlds.BY_ID, "horizon": 8}
+    evaluate(**by_id, seed=8, method="mean", save=earlier)
+    found = evaluate(**by_id, seed=9, prior=earlier)
     found.save_critic(critic)
     with pytest.raises(InputError, match="not known whether from these episodes"):
         revar.evaluate_data(found.dataset, worlds.steer, horizon=8, critics=[found.critic])
     evaluate(seed=3, critics=["linear", critic])
     with pytest.raises(InputError, match="episodes of seed 8, which are those of this prior"):
-        evaluate(seed=3, critics=["linear", critic], prior=earlier)
+        evaluate(**by_id, seed=3, critics=["linear", critic], prior=earlier)
     with pytest.raises(InputError, match="episodes of seed 8, which are those of this run"):
         revar.evaluate_data(earlier, worlds.steer, horizon=8, critics=["linear", critic])

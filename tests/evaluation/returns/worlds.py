@@ -46,6 +46,10 @@ def make(**options: Any) -> Drift:
     return Drift(**options)
 
 
+BY_ID = "Drift-v0"  # where how it was made is known
+gymnasium.register(BY_ID, entry_point=make, disable_env_checker=True)
+
+
 def steer(observation: Any) -> list[float]:
     """Push towards 0, mostly."""
     right = 1.0 / (1.0 + np.exp(3.0 * observation[0]))

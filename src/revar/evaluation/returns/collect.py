@@ -247,12 +247,12 @@ def _use_prior(
             f"prior was collected with seed {known.seed}, whose episodes would be played again; "
             f"give another seed, or resume from it"
         )
-    # Of an environment that is handed in only the class is known, not how it was made.
-    same = not is_environment(env) and all(
+    # Of one that is handed in, or made by a function, the class is known, and not how it was made.
+    same = isinstance(env, str) and all(
         getattr(known, name) == getattr(now, name) for name in ("environment", "options", "horizon")
     )
     own = known.policy is not None and known.policy == digest(found)
-    alike = (found.features is None) == (setting.features is None)
+    alike = found.features is None and setting.features is None  # functions cannot be compared
     return (found, known.seed, None) if same and own and alike else (None, None, found)
 
 
