@@ -8,6 +8,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -36,7 +37,7 @@ from revar.campaigns.text import quoted
 from revar.campaigns.verdicts import TAKEN, Effect, Verdict, refusal
 from revar.errors import InputError
 from revar.model.trajectory import none_for_nan
-from revar.model.validation import check_reward, check_whole
+from revar.model.validation import check_reward
 
 CAMPAIGN_ID = re.compile(r"[0-9a-f]{32}")
 EPISODE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -134,6 +135,13 @@ def check_episode_id(episode_id: Any, what: str = "an episode") -> str:
     return episode_id
 
 
+def _whole(step: Any) -> int:
+    """The number of a step as a plain one; whether it is due is for the rules to say."""
+    if not isinstance(step, Integral):
+        raise InputError(f"step is {step!r:.40}; it must be a whole number")
+    return int(step)
+
+
 def ask_action(
     definition: Definition, episode: str, step: int, state: Any, probabilities: Any
 ) -> Act:
@@ -145,7 +153,7 @@ def ask_action(
         sent = check_sent(definition.names, definition.actions, probabilities)
     elif probabilities is not None:
         raise InputError("this campaign has a policy table: act takes no probabilities")
-    return Act(episode, check_whole(step, "step"), encode_state(state), sent)
+    return Act(episode, _whole(step), encode_state(state), sent)
 
 
 def tell_reward(
@@ -167,7 +175,7 @@ def tell_reward(
     told, names = definition.amounts(cost, amounts), definition.limited_sums
     return Rewarded(
         episode,
-        check_whole(step, "step"),
+        _whole(step),
         number,
         msgspec.Raw(following),
         cost=None if definition.budget is None else told[0],
