@@ -19,6 +19,7 @@ from revar.critics.stacking import LEAST_RESETS, Stack, fit_stack
 from revar.critics.sums import episode_sums, in_units
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
+from revar.model.records import in_a_line
 
 FAMILIES = ("linear", "network")
 LEAST_EPISODES = 2 * FOLDS  # with fewer, returns stay as they are
@@ -27,7 +28,7 @@ LEAST_SPREAD = 1e-3
 NETWORK_FROM = 50  # episodes: with 25 networks made some intervals wider, docs/any_environment.md
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CorrectedReturns:
     """Returns, and what is left of them where critics explained the rest."""
 
@@ -38,6 +39,8 @@ class CorrectedReturns:
     fold_changes: FloatArray  # [fold, other] what the other changed in the fold's share of value
     weights: Mapping[str, float]  # of every column's advantages, a mean over worlds
     start_weights: Mapping[str, float]  # of every column's values at first observations
+
+    __repr__ = in_a_line
 
     @property
     def value(self) -> float:

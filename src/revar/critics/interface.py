@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.law import Law
+from revar.model.records import in_a_line
 
 FOLDS = 4
 
 Numbers: TypeAlias = NDArray[np.floating[Any]]  # of single or double precision
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Experience:
     """Episodes as critics see them; `inputs` are features of observations."""
 
@@ -34,6 +35,8 @@ class Experience:
     law: Law
     discount: float
     resets: FloatArray  # [R, D] inputs of first observations that were not played
+
+    __repr__ = in_a_line
 
     @property
     def folds(self) -> IntArray:
@@ -52,7 +55,7 @@ class Experience:
         return np.asarray(self.discount ** number.astype(np.float64))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Columns:
     """What one or several critics say in every world, as columns of a stack.
 
@@ -66,6 +69,8 @@ class Columns:
     reset_values: Numbers  # [world, R, C] by the critic that serves fold j of world j
     values: Numbers | None = None  # [world, step, C]; they make the weights more certain
     reset_means: Numbers | None = None  # [world, fold, C] over resets, by who serves that fold
+
+    __repr__ = in_a_line
 
 
 class ValueFunction(Protocol):
