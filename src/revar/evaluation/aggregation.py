@@ -12,6 +12,7 @@ from revar.environments.opening import (
     action_count,
     blame_environment,
     environment_seed,
+    first_action,
     open_environment,
     read_reward,
 )
@@ -140,10 +141,10 @@ def add_check(
 def _by_observation(env: Any, policy: Any, bins: Bins | None) -> ObservationPolicy:
     """The policy as a function of the raw observation, with its answers checked."""
     actions = action_count(env)
-    found = resolve_policy(policy, actions)
+    found = resolve_policy(policy, actions, first_action(env))
     if not callable(found):
         observations = make_encoding(env.observation_space, bins)
-        table = TargetPolicy(found, observations, actions)
+        table = TargetPolicy(found, observations, actions, first_action(env))
         found = lambda observation: table(observations.key(observation))  # noqa: E731
 
     def ask(observation: Any) -> FloatArray:
