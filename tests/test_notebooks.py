@@ -202,3 +202,12 @@ def test_the_bar_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     assert second.startswith("<progress value='25' max='100'></progress> a&lt;b 25 of 100 steps, ")
     assert "a&lt;b fitting critics 50 of 100" in third
     assert last == ""
+
+
+def test_campaigns_are_a_line_too() -> None:
+    storage = revar.open_storage("memory:")
+    table = {state: [0.2, 0.3, 0.5] for state in range(30)}
+    campaign = revar.Campaign.create(storage, "ads", horizon=5, episodes=20, policy=table)
+    assert repr(campaign) == "Campaign('ads')"
+    assert repr(campaign.start_episode()) == "CampaignEpisode(number=0, steps=0, over=False)"
+    assert repr(campaign.status()) == "Status('ads': 0 of 20 episodes finished, 1 open)"
