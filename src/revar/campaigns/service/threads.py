@@ -2,7 +2,8 @@
 
 Commands that arrive while a commit is under way wait for it and then share the next one, so that
 many callers cost little more than one. A campaign has a thread while it is asked to do something;
-reading, opening and downloading have a bounded number of their own.
+reading, opening and downloading have a bounded number of their own, of which one campaign takes
+few. What may wait for others to end their writing has threads that nothing else needs.
 """
 
 import asyncio
@@ -21,7 +22,8 @@ from revar.campaigns.storage.interface import MissingCampaignError, Storage, Sto
 
 MOST_AT_ONCE = 256  # commands in one commit
 IDLE = 30.0  # seconds after which a thread ends that has nothing to do
-READERS, OPENERS, DOWNLOADERS, PLANNERS = 8, 64, 4, 2  # threads
+READERS, OPENERS, DOWNLOADERS, PLANNERS, WRITERS = 8, 64, 4, 2, 8  # threads
+READERS_OF_ONE = 2  # at most of these for one campaign, whose state one thread reads at a time
 LISTED_AT_ONCE = 4  # campaigns that are opened for a list at a time
 LINES = 500  # of a download sent at once
 STOPPING = 8.0  # seconds that commands under way get when the service stops
@@ -36,6 +38,7 @@ class CampaignThread:
     def __init__(self, campaign: Campaign) -> None:
         self.campaign = campaign
         self.gone = False  # others have removed the campaign
+        self.readers = asyncio.Semaphore(READERS_OF_ONE)
         self._waiting: deque[tuple[Command, asyncio.Future[Reply]]] = deque()
         self._news = threading.Condition()
         self._stopped = False
@@ -110,6 +113,9 @@ class CampaignThreads:
         self._openers = ThreadPoolExecutor(OPENERS, POOL + "open")
         self._downloaders = ThreadPoolExecutor(DOWNLOADERS, POOL + "download")
         self._planners = ThreadPoolExecutor(PLANNERS, POOL + "plan")
+        self._writers = ThreadPoolExecutor(WRITERS, POOL + "write")
+        self._checker = ThreadPoolExecutor(1, POOL + "check")
+        self._deleting: dict[str, asyncio.Task[None]] = {}
 
     @property
     def open(self) -> list[Campaign]:
@@ -170,11 +176,19 @@ class CampaignThreads:
 
     async def create(self, **question: Any) -> Campaign:
         """A new campaign, by the arguments of `Campaign.create`."""
-        return await self._in_pool(self._openers, lambda: Campaign.create(self.storage, **question))
+        return await self._in_pool(self._writers, lambda: Campaign.create(self.storage, **question))
 
     async def delete(self, name: str) -> None:
-        """Remove an archived campaign for good."""
-        await self._in_pool(self._openers, lambda: Campaign.delete(self.storage, name))
+        """Remove an archived campaign for good; who asks meanwhile waits for the same."""
+        deleting = self._deleting.get(name)
+        if deleting is None:
+            deleting = asyncio.get_running_loop().create_task(self._delete(name))
+            self._deleting[name] = deleting
+            deleting.add_done_callback(lambda _: self._deleting.pop(name))
+        await asyncio.shield(deleting)
+
+    async def _delete(self, name: str) -> None:
+        await self._in_pool(self._writers, lambda: Campaign.delete(self.storage, name))
         self._forget(name)
 
     async def names(self) -> list[str]:
@@ -188,7 +202,7 @@ class CampaignThreads:
 
     async def check_writable(self) -> None:
         """Raise where the storage takes nothing."""
-        await self._in_pool(self._readers, self.storage.check_writable)
+        await self._in_pool(self._checker, self.storage.check_writable)
 
     async def stop(self) -> None:
         """Finish what is under way, within bounds, then close the storage."""
@@ -202,7 +216,14 @@ class CampaignThreads:
         closing.start()
         while closing.is_alive() and loop.time() < ends + CLOSING:
             await asyncio.sleep(0.01)
-        for pool in (self._readers, self._openers, self._downloaders, self._planners):
+        for pool in (
+            self._readers,
+            self._openers,
+            self._downloaders,
+            self._planners,
+            self._writers,
+            self._checker,
+        ):
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _forget(self, name: str) -> None:
@@ -251,11 +272,19 @@ class CampaignThreads:
     ) -> Result:
         found = await self.find(name)
         try:
-            return await self._in_pool(pool, lambda: reader(found.campaign))
+            return await self._read_one(pool, found, reader)
         except MissingCampaignError:
             found.gone = True
         another = await self.find(name)  # of the same name, if there is one
-        return await self._in_pool(pool, lambda: reader(another.campaign))
+        return await self._read_one(pool, another, reader)
+
+    async def _read_one(
+        self, pool: ThreadPoolExecutor, thread: CampaignThread, reader: Callable[[Campaign], Result]
+    ) -> Result:
+        await thread.readers.acquire()
+        reading = asyncio.ensure_future(self._in_pool(pool, lambda: reader(thread.campaign)))
+        reading.add_done_callback(lambda _: thread.readers.release())
+        return await asyncio.shield(reading)  # who has gone is not waited for, but the thread is
 
     async def _in_pool(self, pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(pool, work)
