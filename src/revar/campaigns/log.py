@@ -9,7 +9,16 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from revar.campaigns.commands import Act, ActionReply, Command, EpisodeReply, Reply, answer, propose
+from revar.campaigns.commands import (
+    Act,
+    ActionReply,
+    Command,
+    EpisodeReply,
+    Reply,
+    answer,
+    check_room,
+    propose,
+)
 from revar.campaigns.definition import Definition
 from revar.campaigns.events import (
     AboutCampaign,
@@ -204,6 +213,7 @@ class CampaignLog(ForkAware):
         with self._writing:
             with self._lock:
                 self._read_on(None)
+                check_room(self._state, events)
             verdicts: list[Verdict] = []
             if events:
                 self._append(events, lambda _, verdict: verdicts.append(verdict))

@@ -12,7 +12,9 @@ from revar.campaigns.service.routing import (
     campaigns_of,
     episode_of,
     find_thread,
+    id_of,
     name_of,
+    read,
     route,
     submit,
 )
@@ -93,10 +95,12 @@ async def extend_campaign(request: Request, body: ExtendCampaign) -> StatusMessa
 async def delete_campaign(request: Request) -> DeletedMessage:
     """It is gone."""
     name = name_of(request)
+    if id_of(request) is not None:
+        await find_thread(request)
     await campaigns_of(request).delete(name)
     return DeletedMessage(name)
 
 
 async def _submit_and_show(request: Request, command: Command) -> StatusMessage:
     await submit(request, command)
-    return StatusMessage.of(await campaigns_of(request).read(name_of(request), Campaign.status))
+    return StatusMessage.of(await read(request, Campaign.status))
