@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -20,7 +21,7 @@ from revar.campaigns.storage.interface import MissingCampaignError, Storage
 
 READERS, OPENERS, DOWNLOADERS, PLANNERS, WRITERS = 8, 64, 4, 2, 8  # threads
 LISTED_AT_ONCE = 4  # campaigns that are opened for a list at a time
-LINES = 500  # of a download sent at once
+FIRST_LINES, LINES = 10, 500  # of a download sent at once: few at first, which are waited for
 STOPPING = 8.0  # seconds that commands under way get when the service stops
 CLOSING = 1.0  # seconds more for the storage to be closed
 POOL = "revar-"  # begins the names of threads that Python would wait for at its end
@@ -216,10 +217,12 @@ class CampaignThreads:
         return await self.read(name, reader)
 
     async def _pieces(self, lines: Iterator[str]) -> AsyncIterator[str]:
+        wanted = FIRST_LINES
         while piece := await self._in_pool(
-            self._downloaders, lambda: "".join(islice(lines, LINES))
+            self._downloaders, partial("".join, islice(lines, wanted))
         ):
             yield piece
+            wanted = LINES
 
     async def _ask(
         self,
