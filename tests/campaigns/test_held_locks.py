@@ -11,7 +11,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from revar.campaigns import Campaign, open_storage, snapshots
+from revar.campaigns import Campaign, StorageError, open_storage, snapshots
+from revar.campaigns.storage import postgres
+from revar.campaigns.storage.sql import SQLStorage
 from tests.campaigns.serving import call
 from tests.campaigns.test_storage_faults import create, play
 from tests.client.services import running
@@ -104,6 +106,24 @@ def test_snapshots_do_not_wait(address: str, monkeypatch: pytest.MonkeyPatch) ->
         assert storage.load_snapshot(campaign.id) is None
         Campaign.open(storage, "locked")
         assert storage.load_snapshot(campaign.id) is not None
+
+
+def test_a_statement_has_a_time_limit(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "PATIENCE", 0.2)
+    with open_storage(postgres_url) as storage:
+        assert isinstance(storage, postgres.PostgresStorage)
+        for carry_out in (storage._ask, storage._execute):
+            with pytest.raises(StorageError, match="statement timeout"):
+                within(SOON, carry_out, "SELECT pg_sleep(10)", ())
+
+
+def test_reads_go_over_connections_that_only_read(address: str) -> None:
+    with open_storage(address) as storage:
+        assert isinstance(storage, SQLStorage)
+        create(storage)
+        with pytest.raises(StorageError, match=r"read-?only"):
+            storage._ask("DELETE FROM revar_campaigns", ())
+        assert len(storage.entries()) == 1
 
 
 def test_callers_of_one_campaign_leave_threads_to_others(address: str) -> None:
