@@ -84,7 +84,7 @@ def test_the_same_episodes_whoever_plays(how: Any, budget: Any) -> None:
 
 
 def test_processes_play_the_same(plain: revar.EvaluationResult) -> None:
-    played = evaluate(workers=2, env="tests.evaluation.returns.worlds:make")
+    played = evaluate(workers=2, env="tests.evaluation.returns.worlds:make", resets=240)
     assert same(plain, played) and played.value == plain.value
 
 
@@ -110,9 +110,10 @@ def test_it_stops_at_a_half_width_that_allows_for_looks() -> None:
 def test_resets_by_default_and_by_number(plain: revar.EvaluationResult) -> None:
     assert plain.return_findings.resets == 240
     assert evaluate(resets=7).return_findings.resets == 7
-    handed = evaluate(env=worlds.make())
-    assert handed.return_findings.resets == 0
-    assert "handed in" in handed.table()
+    for env in (worlds.make(), worlds.make, "tests.evaluation.returns.worlds:make"):
+        handed = evaluate(env=env)
+        assert handed.return_findings.resets == 0
+        assert "handed in" in handed.table()
 
 
 def test_expensive_resets_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """The critics that a user asks for: families to be learned, and critics that are there already."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,14 +32,16 @@ class Served:
     """The episodes that critics are to serve."""
 
     observations: Layout | None
-    features: bool  # whether critics see features of observations
+    features: Callable[[], int] | None  # how many there are, where critics see them alone
     laws: tuple[Law, ...]  # of all policies, as far as they are known
     seeds: tuple[int, ...]  # none where they are not known
 
     @property
     def inputs(self) -> int | None:
-        """How many numbers critics see of an observation; None before there is one."""
-        if self.features or self.observations is None:
+        """How many numbers critics see of an observation; None if that is not known."""
+        if self.features is not None:
+            return self.features()
+        if self.observations is None:
             return None
         return int(self.observations.inputs(np.zeros((1, self.observations.width))).shape[1])
 
@@ -134,10 +136,15 @@ class _ModelValues:
     @classmethod
     def of(cls, model: Any, served: Served) -> "_ModelValues":
         observations = served.observations
-        if not isinstance(observations, ArrayLayout) or served.inputs != observations.width:
+        seen = "a part" if served.features is None else "features"
+        if (
+            served.features is not None
+            or not isinstance(observations, ArrayLayout)
+            or served.inputs != observations.width
+        ):
             raise InputError(
                 f"the value function of a {type(model).__name__} needs observations as they are, "
-                f"and critics see {'features' if served.features else 'a part'} of them here"
+                f"and critics see {seen} of them here"
             )
         if not isinstance(model, StableBaselinesPolicy):
             model = policy_from_sb3(model, deterministic=True)

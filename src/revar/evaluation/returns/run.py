@@ -61,7 +61,7 @@ class ReturnEvaluation:
 
     def __post_init__(self) -> None:
         self._times = self.goal.times
-        self._piece = 1
+        self._piece = int(self.player.width)
 
     @property
     def episodes(self) -> Episodes | None:
@@ -121,7 +121,8 @@ class ReturnEvaluation:
         took = time.perf_counter() - begun
         self.playing += took
         faster = PIECE_SECONDS / max(took, 1e-9)
-        self._piece = max(self.player.width, int(len(played) * min(faster, 4.0)))
+        width = self.player.width
+        self._piece = max(width, int(len(played) * min(faster, 4.0)) // width * width)
         return played
 
     def _add(self, part: Episodes | None) -> None:
