@@ -8,7 +8,7 @@ from revar.critics.estimate import CorrectedReturns
 from revar.critics.interface import FOLDS, folds_of
 from revar.critics.pairs import correct_pairs, joint_covariance
 
-PAIRS, RUNS = 40, 300
+PAIRS, RUNS = 40, 120
 
 
 def made_up(start: float, actions: float, seed: int, other: float = 3.0) -> list[CorrectedReturns]:

@@ -17,13 +17,14 @@ from revar.environments.opening import (
 from revar.errors import InputError
 from revar.evaluation.amounts import describe
 from revar.evaluation.goals import ComparisonGoal, ValueGoal
+from revar.evaluation.identity import describe_environment
 from revar.evaluation.result import CollectedResult
 from revar.evaluation.returns.critics import CriticChoice, Served, choose_critics
-from revar.evaluation.returns.fingerprint import policy_digest
+from revar.evaluation.returns.fingerprint import Identity
 from revar.evaluation.returns.fitting import Resets, ReturnEstimator
 from revar.evaluation.returns.paired import PairedEpisodes, PairedEstimator, make_players
 from revar.evaluation.returns.play import EpisodePlayer
-from revar.evaluation.returns.prior import Digest, check_practice, use_prior
+from revar.evaluation.returns.prior import check_practice, use_prior
 from revar.evaluation.returns.records import Setting
 from revar.evaluation.returns.run import ReturnEvaluation
 from revar.evaluation.returns.workers import EpisodesSetup, PoolEpisodes
@@ -55,10 +56,7 @@ def collect_returns(
     """Play the policies themselves until the goal is reached or the budget is spent."""
     _refuse_what_is_for_tables(settings, method)
     stored, earlier = _load_stored(settings.resume)
-    seed = settings.seed
-    if seed is None:
-        seed = new_seed() if earlier is None else earlier.seed
-    seed = check_whole(seed, "seed")
+    seed = _seed(settings.seed, earlier)
     options, budget = settings.env_options, goal.budget
     pool = choose_pool(
         env,
@@ -84,14 +82,17 @@ def collect_returns(
             interrupt=interrupt,
         )
         setting: Setting = local.setting
-        digest = partial(_digest, local)
+        identity = Identity(local, policies, None if isinstance(env, str) else opened)
         conditions = _conditions(env, opened, setting, method, discount, seed, goal, settings)
         if stored is not None and earlier is not None:
             check_same(earlier, conditions, SAME_RETURNS)
             refuse_overspent(stored, earlier, budget)
-            _check_stored(stored, earlier, setting, digest)
+            _check_stored(stored, setting)
+            identity.check(stored, earlier)
         resets = _resets(env, local, settings.resets, earlier)
-        joined, prior_seed, practice = use_prior(env, settings.prior, setting, conditions, digest)
+        joined, prior_seed, practice = use_prior(
+            env, settings.prior, setting, conditions, identity.answers
+        )
         choice = CriticChoice()
         if method == "critic":
             served = _served(local, (seed,) if prior_seed is None else (seed, prior_seed))
@@ -108,6 +109,7 @@ def collect_returns(
             alone = (method, horizon, discount, seed, goal.confidence, inf, choice, resets)
             each = [ReturnEstimator(*alone) for _ in policies]
             estimator = PairedEstimator(goal.names, local.laws, each)
+        estimator.environment_note = identity.changes
         player: EpisodePlayer | PairedEpisodes | PoolEpisodes = local
         if pool is not None:
             setup = EpisodesSetup(env, options, policies, horizon, seed, settings.features, cost)
@@ -117,7 +119,7 @@ def collect_returns(
             goal,
             estimator,
             conditions,
-            digest,
+            identity,
             path_to_write(settings.save, settings.resume),
             interrupt,
             stored,
@@ -128,6 +130,13 @@ def collect_returns(
         finally:
             if isinstance(player, PoolEpisodes):
                 player.close()
+
+
+def _seed(seed: int | None, earlier: Conditions | None) -> int:
+    """The one that is given, that of the file, or a new one."""
+    if seed is None:
+        seed = new_seed() if earlier is None else earlier.seed
+    return check_whole(seed, "seed")
 
 
 def _given(policy: Any, name: str, env: Any, options: dict[str, Any] | None) -> Any:
@@ -189,16 +198,8 @@ def _load_stored(resume: Any) -> tuple[Episodes | None, Conditions | None]:
     return stored, earlier
 
 
-def _digest(player: Any, episodes: Episodes) -> str | None:
-    """A fingerprint of the policy, or of all of them."""
-    settings = player.settings if isinstance(player, PairedEpisodes) else [player.setting]
-    found = [policy_digest(each.policy, each.observations, episodes) for each in settings]
-    known = [each for each in found if each is not None]
-    return "+".join(known) if len(known) == len(found) else None
-
-
-def _check_stored(stored: Episodes, earlier: Conditions, setting: Setting, digest: Digest) -> None:
-    """Refuse stored episodes of other spaces, features or another policy."""
+def _check_stored(stored: Episodes, setting: Setting) -> None:
+    """Refuse stored episodes of other spaces or features."""
     for name, now in (
         ("observation space", setting.observation_space),
         ("action space", setting.action_space),
@@ -213,8 +214,6 @@ def _check_stored(stored: Episodes, earlier: Conditions, setting: Setting, diges
         row = setting.features.row(setting.observations.value(stored.observations[0]))
         if not np.array_equal(row, stored.features[0]):
             raise InputError("the file was collected with other features")
-    if earlier.policy is not None and earlier.policy != digest(stored):
-        raise InputError("the file was collected for another policy")
 
 
 def _resets(env: Any, player: Any, asked: int | None, earlier: Conditions | None) -> Resets:
@@ -240,6 +239,7 @@ def _conditions(
     several, budget = len(goal.names) > 1, goal.budget
     return Conditions(
         environment=env if isinstance(env, str) else _name(opened),
+        environment_details=None if isinstance(env, str) else describe_environment(opened),
         strategy="on-policy",
         horizon=setting.horizon,
         discount=discount,

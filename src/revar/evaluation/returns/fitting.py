@@ -115,6 +115,7 @@ class ReturnEstimator:
     prior: Episodes | None = None  # joined with the episodes: they are the policy's own
     prior_seed: int | None = None
     practice: Episodes | None = None  # earlier episodes that only train critics
+    environment_note: str = ""  # what has changed since a file that the run goes on from
     seconds: float = 0.0  # spent on fitting
     _practised: list[ValueFunction] | None = field(default=None, repr=False)
 
@@ -160,6 +161,7 @@ class ReturnEstimator:
             prior_use=self.prior_use,
             resets_note=self.resets.note,
             observations_note=_outside(every),
+            environment_note=self.environment_note,
         )
         return self.estimate(corrected), findings
 

@@ -192,6 +192,16 @@ class PairedEstimator:
             estimator.method = method
 
     @property
+    def environment_note(self) -> str:
+        """What has changed since a file that the run goes on from."""
+        return self.each[0].environment_note
+
+    @environment_note.setter
+    def environment_note(self, note: str) -> None:
+        for estimator in self.each:
+            estimator.environment_note = note
+
+    @property
     def horizon(self) -> int:
         """Of all episodes."""
         return self.each[0].horizon

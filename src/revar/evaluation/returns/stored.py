@@ -52,7 +52,7 @@ def evaluate_episodes(
     if longest > check_horizon(horizon):
         raise InputError(f"an episode has {longest} steps; the horizon is {horizon}")
     if policy is not None:
-        check_policy(policy, episodes, None if known is None else known.policy)
+        check_policy(policy, episodes, known)
     seed = 0 if known is None else known.seed
     method = method or "critic"
     source = Resets(_no_resets, count=0)
