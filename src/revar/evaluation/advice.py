@@ -148,7 +148,7 @@ def advise(
         task, noted = collection.task, collection.limits
         statistics = collection.statistics
         unvisited = collection.estimate().unvisited_probability
-    elif find_method(env_or_dataset, returns) != "table":
+    elif find_method(env_or_dataset, policy, returns) != "table":
         pilot_result = play_pilot(env_or_dataset, policy, pilot, confidence, returns)
         return advise_from_returns(pilot_result, half_width, confidence, cost)
     else:

@@ -111,8 +111,24 @@ def split(answer: Any, keys: Collection[Any], actions: Layout, where: str = "") 
     return answers
 
 
+def has_any(policy: Any, *methods: str) -> bool:
+    """Whether it has one of these methods."""
+    return any(callable(getattr(policy, name, None)) for name in methods)
+
+
+def tells_no_probabilities(policy: Any) -> bool:
+    """Whether a policy can only be played: a table of its probabilities cannot be made."""
+    played = has_any(policy, "for_spaces", "sample", "sample_batch")
+    return played and not callable(policy) and not has_any(policy, "predict")
+
+
 def read_table(policy: Any) -> FloatArray:
     """A policy that is no function and no model, as an array of probabilities."""
+    if tells_no_probabilities(policy):
+        raise InputError(
+            f"policy is a {type(policy).__name__}, which tells no probabilities; a table needs "
+            f"them, and method 'critic' does not"
+        )
     try:
         table = np.asarray(policy, dtype=np.float64)
     except (TypeError, ValueError):

@@ -22,6 +22,7 @@ from revar.policies.interface import (
     ask_policy,
     check_predictor,
     check_rows,
+    has_any,
     is_batched,
     predict_best,
     read_action,
@@ -57,7 +58,7 @@ def sampled_policy(policy: Any, observations: Layout, actions: Layout) -> Sample
     if callable(getattr(policy, "draw", None)) and isinstance(getattr(policy, "law", None), Law):
         given: SampledPolicy = policy
         return given
-    if any(callable(getattr(policy, name, None)) for name in ("sample", "sample_batch")):
+    if has_any(policy, "sample", "sample_batch"):
         return _FromSample(policy, actions)
     if callable(getattr(policy, "predict", None)):
         best = _Predict(check_predictor(policy))
