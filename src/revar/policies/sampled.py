@@ -92,6 +92,11 @@ def known_law(policy: Any) -> Law | None:
     return policy.told_law if isinstance(policy, _FromSample) else policy.law
 
 
+def on_trial(policy: SampledPolicy) -> SampledPolicy:
+    """The same policy, whose draws do not count where noise is checked: they may be repeated."""
+    return _FromSample(policy.asked, policy.actions) if isinstance(policy, _FromSample) else policy
+
+
 class _FromSample:
     """An object with sample(observation, rng) that gives an action and its standard normal noise.
 
@@ -103,8 +108,8 @@ class _FromSample:
     """
 
     def __init__(self, policy: Any, actions: Layout) -> None:
-        self._policy = policy
-        self._actions = actions
+        self.asked = policy
+        self.actions = actions
         known = getattr(policy, "law", None)
         self.told_law = known if isinstance(known, Law) else None
         self._count = 0
@@ -122,7 +127,7 @@ class _FromSample:
         answers = self._ask(observations, rngs)
         for (action, drawn), observation in zip(answers, observations, strict=True):
             noise.append(self._read(drawn, observation))
-            rows.append(read_action(action, self._actions, observation))
+            rows.append(read_action(action, self.actions, observation))
             taken.append(action)
         return Draw(taken, rows, noise)
 
@@ -130,15 +135,15 @@ class _FromSample:
         self, observations: list[Any], rngs: list[np.random.Generator]
     ) -> Iterable[tuple[Any, Any]]:
         """Actions and their noise; all at once of an object with `sample_batch`."""
-        batch = getattr(self._policy, "sample_batch", None)
+        batch = getattr(self.asked, "sample_batch", None)
         if not callable(batch):
             for seen, rng in zip(observations, rngs, strict=True):
-                yield _pair(ask_policy(self._policy.sample, seen, rng), "sample", seen)
+                yield _pair(ask_policy(self.asked.sample, seen, rng), "sample", seen)
             return
         stacked = stack(observations)
         actions, noise = _pair(ask_policy(batch, stacked, rngs), "sample_batch", stacked)
         check_rows(noise, len(rngs), "sample_batch")
-        yield from zip(split_batch(actions, self._actions, len(rngs)), noise, strict=True)
+        yield from zip(split_batch(actions, self.actions, len(rngs)), noise, strict=True)
 
     def _read(self, drawn: Any, observation: Any) -> Any:
         try:

@@ -10,6 +10,8 @@ import pytest
 import revar
 from revar.errors import InputError
 from revar.evaluation.identity import describe_environment, find_changes, plain_parts
+from revar.evaluation.returns.fingerprint import Identity
+from revar.evaluation.returns.play import make_player
 from tests.evaluation.returns import worlds
 from tests.evaluation.returns.test_evaluate import same
 from tests.evaluation.returns.worlds import evaluate
@@ -102,3 +104,21 @@ def test_functions_are_known_by_their_code_and_what_they_hold() -> None:
     assert not find_changes(known, plain_parts(made(2.0)))
     assert find_changes(known, plain_parts(made(3.0))) == "scale was 2.0 and is 3.0"
     assert "code was" in find_changes(known, plain_parts(made(2.0, add=True)))
+
+
+class _Drawn:
+    def sample(self, observation: Any, rng: Any) -> Any:
+        noise = rng.standard_normal(3)
+        return int(noise.sum() > 0), noise
+
+
+def test_fingerprints_do_not_count_as_draws(tmp_path: Path) -> None:
+    """They repeat the same draws each time, whose mean is not quite zero."""
+    player: Any = make_player(worlds.make(), _Drawn(), seed=0)
+    identity = Identity(player, {"": _Drawn()}, None)
+    episodes = player.play(0, 40)
+    first = identity.answers(episodes)
+    assert first is not None
+    for _ in range(20):  # so many repeated draws would be refused
+        assert identity.answers(episodes) == first
+    assert len(player.play(40, 100)) == 100

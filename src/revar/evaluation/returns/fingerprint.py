@@ -17,7 +17,7 @@ from revar.model.episodes import Episodes
 from revar.model.law import Categorical
 from revar.policies.forms import load_policy
 from revar.policies.interface import Draw, SampledPolicy
-from revar.policies.sampled import sampled_policy
+from revar.policies.sampled import on_trial, sampled_policy
 
 ASKED = 256  # steps, from the first to the last, at whose observations the policy is asked
 SAME = 1e-6  # probabilities that differ by no more are the same
@@ -147,4 +147,4 @@ def _asked(episodes: Episodes) -> IntArray:
 
 def _ask(policy: SampledPolicy, observations: Layout, episodes: Episodes) -> Draw:
     seen = [observations.value(row) for row in episodes.observations[_asked(episodes)]]
-    return policy.draw(seen, [np.random.default_rng(place) for place in range(len(seen))])
+    return on_trial(policy).draw(seen, [np.random.default_rng(place) for place in range(len(seen))])
