@@ -85,7 +85,7 @@ def evaluate(
     features: a function from an observation to the numbers that critics see; by default they see
         the observation.
     resets: first observations that are drawn besides, and not played. By default 10 for every
-        episode where the environment is opened here and its resets are cheap, and otherwise none.
+        episode where the environment is opened by its id and resets are cheap, otherwise none.
     critics: a list of families to learn ("linear", "network"), of critics that are fixed (the file
         of `result.save_critic`, an object with a method `values`, a function from inputs to values)
         and of trained models whose value function is one.
