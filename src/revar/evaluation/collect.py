@@ -18,7 +18,6 @@ from revar.environments.opening import (
 from revar.errors import InputError
 from revar.evaluation.amounts import StepAmounts, describe
 from revar.evaluation.goals import ComparisonGoal, Goal, ValueGoal
-from revar.evaluation.identity import describe_environment
 from revar.evaluation.limits import check_beforehand, describe_limits, encode_limits
 from revar.evaluation.players import Player, VectorPlayer
 from revar.evaluation.result import CollectedResult
@@ -174,7 +173,6 @@ def _conditions(
     several, budget = len(goal.names) > 1, goal.budget
     return Conditions(
         environment=env if isinstance(env, str) else type(opened.unwrapped).__name__,
-        environment_details=None if isinstance(env, str) else describe_environment(opened),
         strategy=repr(collection.strategy),
         horizon=collection.horizon,
         discount=collection.discount,

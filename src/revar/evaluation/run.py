@@ -50,7 +50,6 @@ SAME_RETURNS = (
 )
 SAME_TABLE = (
     "environment",
-    "environment_details",
     "strategy",
     "horizon",
     "discount",
