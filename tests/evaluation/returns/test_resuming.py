@@ -202,6 +202,13 @@ def test_critics_see_earlier_episodes_as_those_of_the_run(tmp_path: Path) -> Non
     assert not isinstance(bad.value, revar.EvaluationError)
 
 
+def test_a_function_that_gives_no_value_for_each_input_is_refused_before() -> None:
+    for options in ({}, {"features": worlds.squares}):
+        with pytest.raises(InputError, match=r"shape \(2, \d\) for 2 inputs") as bad:
+            evaluate(critics=["linear", lambda inputs: inputs[:, :, None][..., 0]], **options)
+        assert not isinstance(bad.value, revar.EvaluationError)
+
+
 class _Tensor:
     """What a tensor of PyTorch has on its way to an array."""
 

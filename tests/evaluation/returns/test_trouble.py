@@ -105,8 +105,10 @@ def test_a_second_ctrl_c_while_critics_learn_leaves_the_mean_return() -> None:
     import signal
 
     def impatient(inputs: Any) -> Any:
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
+        if len(inputs) > 2:  # not yet when it is tried out
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+        return inputs[:, 0]
 
     found = evaluate(critics=["linear", impatient])
     assert found.stopped == "interrupted" and found.method == "mean" and found.episodes == 24

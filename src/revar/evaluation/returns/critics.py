@@ -66,9 +66,9 @@ def choose_critics(critics: Any, served: Served) -> CriticChoice:
         elif callable(getattr(getattr(item, "policy", None), "predict_values", None)):
             given.append(_ModelValues.of(item, served))
         elif callable(getattr(item, "values", None)):
-            given.append(item)
+            given.append(_try_out(item, served))
         elif callable(item):
-            given.append(_Function(item))
+            given.append(_try_out(_Function(item), served))
         else:
             raise InputError(
                 f"critics has a {type(item).__name__}; it must be the name of a family ('linear', "
@@ -77,6 +77,22 @@ def choose_critics(critics: Any, served: Served) -> CriticChoice:
             )
     default_families(names)  # refuses what is not known before the first episode
     return CriticChoice(tuple(dict.fromkeys(names)) or None, tuple(given))
+
+
+def _try_out(critic: ValueFunction, served: Served) -> ValueFunction:
+    """A user's critic, if it has a value for each row; what it says of real ones is seen later."""
+    if served.inputs is None:
+        return critic
+    try:
+        found = np.shape(critic.values(np.zeros((2, served.inputs)), np.zeros(2)))
+    except Exception:  # zeros may be none of its inputs
+        return critic
+    if found != (2,):
+        raise InputError(
+            f"critics has one that gives an array of shape {found} for 2 inputs; it must give a "
+            f"value for each, (2,)"
+        )
+    return critic
 
 
 def _usable(fitted: FittedCritics, served: Served) -> list[ValueFunction]:
