@@ -70,7 +70,11 @@ def find_changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 
 def _collect(thing: Any, path: str, depth: int, found: dict[str, str]) -> None:
-    for name, value in _members(thing):
+    try:
+        members = _members(thing)
+    except Exception:  # not ours to judge
+        members = []
+    for name, value in members:
         if isinstance(value, GENERATORS) or len(found) >= MOST_PARTS:
             continue
         place = f"{path}.{name}" if path else name
@@ -127,7 +131,14 @@ def _plain(value: Any) -> str:
 
 
 def _text(value: Any) -> str | None:
-    """Plain data as a text; None of anything else."""
+    """Plain data as a text; None of anything else, whatever it does when it is looked at."""
+    try:
+        return _read(value)
+    except Exception:
+        return None
+
+
+def _read(value: Any) -> str | None:
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | complex | str | bytes | Enum):
@@ -135,11 +146,11 @@ def _text(value: Any) -> str | None:
     if isinstance(value, np.ndarray) or hasattr(value, "detach"):
         return _of_array(value)
     if isinstance(value, list | tuple | set | frozenset):
-        parts = [_text(each) for each in value]
+        parts = [_read(each) for each in value]
         ordered = sorted(map(str, parts)) if isinstance(value, set | frozenset) else parts
         return None if None in parts else _short(f"{type(value).__name__}({ordered})")
     if isinstance(value, Mapping):
-        named = {str(name): _text(each) for name, each in value.items()}
+        named = {str(name): _read(each) for name, each in value.items()}
         return None if None in named.values() else _short(repr(named))
     return None
 

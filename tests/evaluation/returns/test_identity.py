@@ -122,3 +122,42 @@ def test_fingerprints_do_not_count_as_draws(tmp_path: Path) -> None:
     for _ in range(20):  # so many repeated draws would be refused
         assert identity.answers(episodes) == first
     assert len(player.play(40, 100)) == 100
+
+
+def test_a_policy_that_had_to_be_mended_may_go_on(tmp_path: Path) -> None:
+    broken = [True]
+
+    def policy(observation: Any) -> list[float]:
+        if broken[0] and abs(observation[0]) > 2:
+            raise ValueError("too far")
+        return worlds.steer(observation)
+
+    path = tmp_path / "data.npz"
+    with pytest.raises(revar.EvaluationError, match="too far") as caught:
+        evaluate(policy=policy, method="mean", episodes=200, save=path)
+    assert caught.value.result is not None
+    whole = evaluate(method="mean", episodes=200)
+    assert same(run(path, worlds.BY_ID, 200, policy=worlds.steer), whole)
+
+
+class _Odd:
+    """Looked at in any way, it raises."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("do not look")
+
+
+def test_odd_objects_are_left_alone() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+
+    def holds() -> Any:
+        return missing
+
+    known = plain_parts({"loop": loop, "odd": _Odd(), "number": 1, "function": holds})
+    assert known["number"] == "1"
+    if not known:  # the cell of `missing` stays empty
+        missing = None
+    env = worlds.make()
+    env.odd, env.loop = _Odd(), loop  # type: ignore[attr-defined]
+    assert evaluate(env=env, episodes=3, method="mean").episodes == 3

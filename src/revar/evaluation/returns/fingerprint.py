@@ -80,13 +80,21 @@ class Identity:
             if earlier.policy != self.answers(stored):
                 raise InputError("the file was collected for another policy")
         elif earlier.policy_parts is not None:
-            check_parts(earlier.policy_parts, self._parts(stored))
+            check_parts(earlier.policy_parts, self._parts(stored) or {})
         self.changes = find_changes(earlier.attributes or {}, self._attributes)
 
-    def _parts(self, episodes: Episodes) -> dict[str, str]:
-        """What the policies are made of, less what changes when they are asked."""
+    def _parts(self, episodes: Episodes) -> dict[str, str] | None:
+        """What the policies are made of, less what changes when they are asked.
+
+        None if one cannot be asked any more: it may have to be mended before the run goes on.
+        """
         before = self._made_of()
-        self.answers(episodes)
+        try:
+            for each in self._settings:
+                if each.observation_space is not None:
+                    _ask(each.policy, each.observations, episodes)
+        except InputError:
+            return None
         return same_parts(before, self._made_of())
 
     def _made_of(self) -> dict[str, str]:
