@@ -89,7 +89,6 @@ def test_what_they_take_is_taken() -> None:
     assert revar.compare(Corridor(3), RIGHT, **settings).episodes == 4
     for strategy in STRATEGIES:
         assert revar.strategies.find_strategy(strategy).id in ("flow", "on-policy")
-    discrete = [each for each in POLICIES if not isinstance(each, Path | Drawing)]
-    for policy in discrete:
-        if not isinstance(policy, revar.GaussianPolicy):
-            assert revar.evaluate(Corridor(3), policy, **settings).episodes == 4
+    elsewhere = (Path, Drawing, revar.DeterministicPolicy, revar.GaussianPolicy)
+    for policy in (each for each in POLICIES if not isinstance(each, elsewhere)):
+        assert revar.evaluate(Corridor(3), policy, **settings).episodes == 4

@@ -290,11 +290,11 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a number for a policy": (
         lambda: evaluate(policy=0.5),
-        r"policy has shape \(\); for these observations it is \(16, 4\), or \(16,\) of actions",
+        "policy is a float; it must be a function from an observation to probabilities, an array",
     ),
     "a set for a policy": (
         lambda: evaluate(policy={0, 1}),
-        "policy is a set; it must be an array, a function of the observation, a trained model",
+        "policy is a set; it must be a function from an observation to probabilities, an array",
     ),
     "a class for a policy": (
         lambda: evaluate(env="CartPole-v1", policy=revar.GaussianPolicy),

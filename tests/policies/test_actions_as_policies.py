@@ -45,7 +45,6 @@ def value(policy: Any, env: Any = None, **options: Any) -> float:
         lambda _seen: 1,
         lambda _seen: np.int64(1),
         lambda _seen: np.array([1]),
-        revar.DeterministicPolicy(lambda _seen: 1),
         revar.epsilon_greedy([1, 1, 1], 0.0, 2),
     ],
 )

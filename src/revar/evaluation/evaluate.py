@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
 from revar.environments.observations import Bins
-from revar.environments.opening import EnvironmentLike, is_environment
+from revar.environments.opening import EnvironmentLike
 from revar.evaluation.aggregation import add_check
 from revar.evaluation.collect import collect
 from revar.evaluation.comparison import ComparisonResult
@@ -59,7 +59,7 @@ def evaluate(
         plays the policy itself in any environment, and takes from its returns what learned
         critics explain; "mean" is the mean return. By default a table where observations and
         actions are discrete or `bins` are given, and critics elsewhere. Bins can bias the value:
-        some more episodes of an environment that is opened here check whether they do.
+        up to 200 more episodes, outside the budget, check whether they do.
 
     env: a Gymnasium environment or its id, 'module:factory', a function that makes one, a vector
         environment, a built-in problem, or a TabularMDP; `env_options` are for opening it,
@@ -89,7 +89,7 @@ def evaluate(
     features: a function from an observation to the numbers that critics see; by default they see
         the observation.
     resets: first observations that are drawn besides, and not played. By default 10 for every
-        episode where the environment is opened here and its resets are cheap, and otherwise none.
+        episode where the environment is opened by its id and resets are cheap, otherwise none.
     critics: a list of families to learn ("linear", "network"), of critics that are fixed (the file
         of `result.save_critic`, an object with a method `values`, a function from inputs to values)
         and of trained models whose value function is one.
@@ -126,9 +126,7 @@ def evaluate(
         ),
     )
     found = cast(EvaluationResult, result)
-    if bins is None or cost is not None or not found.complete or is_environment(env):
-        return found
-    return add_check(found, env, policy, bins, env_options)
+    return found if bins is None else add_check(found, env, policy, bins, cost, env_options)
 
 
 class Collecting(TypedDict, total=False):

@@ -32,7 +32,14 @@ from revar.model.episodes import Episodes
 from revar.model.limits import Limits, check_limits
 from revar.model.trajectory import Dataset
 from revar.model.validation import as_floats
-from revar.policies.forms import OrAction, SoftTable, fit_table, load_policy, uniform_policy
+from revar.policies.forms import (
+    OrAction,
+    SoftTable,
+    ask_one_by_one,
+    fit_table,
+    load_policy,
+    uniform_policy,
+)
 from revar.policies.interface import PolicyLike, ask_policy
 
 
@@ -238,7 +245,8 @@ def target_by_label(policy: Any, data: Dataset) -> Any:
         policy = policy.table
     count = data.action_count
     if callable(policy):
-        return partial(ask_policy, policy if count is None else OrAction(policy, count))
+        single = ask_one_by_one(policy)
+        return partial(ask_policy, single if count is None else OrAction(single, count))
     table = as_floats(policy, "policy")
     if count is not None and data.first_label is not None and table.ndim == len(data.first_label):
         table = fit_table(policy, table, table.shape, count)

@@ -12,7 +12,7 @@ from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.validation import check_policy_name
 from revar.policies.forms import Constant, ObservationPolicy, fit_table, resolve_policy
-from revar.policies.interface import ask_policy
+from revar.policies.interface import ask_policy, read_table
 
 
 class TargetPolicy:
@@ -130,14 +130,7 @@ def _table_or_function(
     policy = resolve_policy(policy, actions, first_action)
     if callable(policy):
         return policy
-    try:
-        table = np.asarray(policy, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"policy is a {type(policy).__name__}; it must be an array, a function of the "
-            f"observation, a trained model, or the name of one ({error})"
-        ) from None
-    return fit_table(policy, table, observations.shape, actions, first_action)
+    return fit_table(policy, read_table(policy), observations.shape, actions, first_action)
 
 
 def _make_ask(policy: Any, observations: StateEncoding) -> Callable[[Any], Any]:

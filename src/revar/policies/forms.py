@@ -12,8 +12,15 @@ from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.records import in_a_line
 from revar.model.validation import as_floats, check_count, check_share
-from revar.policies.continuous import DeterministicPolicy
-from revar.policies.interface import no_row, row_of_action
+from revar.policies.interface import (
+    ask_all,
+    check_predictor,
+    is_batched,
+    no_row,
+    predict_best,
+    row_of_action,
+    stack,
+)
 from revar.policies.saved_models import load_model
 from revar.policies.stable_baselines import read_tensor
 
@@ -92,12 +99,27 @@ class OrAction:
 
 
 @dataclass(frozen=True, eq=False)
+class _OneByOne:
+    """A policy that takes observations side by side, at a single one."""
+
+    policy: Any
+
+    def __call__(self, observation: Any) -> Any:
+        return ask_all(self.policy, [observation])[0]
+
+
+def ask_one_by_one(policy: ObservationPolicy) -> ObservationPolicy:
+    """The same as a function of a single observation."""
+    return _OneByOne(policy) if is_batched(policy) else policy
+
+
+@dataclass(frozen=True, eq=False)
 class _Predicted:
     model: Any
 
     def __call__(self, observation: Any) -> int:
-        action, _ = self.model.predict(observation, deterministic=True)
-        return int(np.asarray(action).ravel()[0])
+        seen = stack([observation]) if is_batched(self.model) else observation
+        return int(np.asarray(predict_best(self.model, seen)).ravel()[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +158,7 @@ def epsilon_greedy(policy: Any, epsilon: float, actions: int) -> ObservationPoli
     """
     share, count = check_share(epsilon, "epsilon"), check_count(actions, "actions")
     if callable(policy):
-        return _EpsilonGreedy(policy, share, count)
+        return _EpsilonGreedy(ask_one_by_one(policy), share, count)
     table = as_floats(policy, "policy")
     for place in np.argwhere(np.isnan(table)).tolist():
         raise InputError(f"policy{place} is NaN")
@@ -153,8 +175,7 @@ def policy_from_predictor(
     probabilities take the place of that action; they are read from
     `model.policy.get_distribution(...)`.
     """
-    if not callable(getattr(model, "predict", None)):
-        raise InputError(f"{type(model).__name__} has no method predict")
+    check_predictor(model)
     if not deterministic:
         return _Distribution(model, check_share(epsilon, "epsilon"))
     return epsilon_greedy(_Predicted(model), epsilon, actions)
@@ -245,7 +266,8 @@ def resolve_policy(policy: Any, actions: int, first: int = 0) -> Any:
         policy = policy_from_predictor(policy, actions)
     if isinstance(policy, SoftTable):
         return policy.table
-    if isinstance(policy, DeterministicPolicy):
-        policy = policy.function
+    if not callable(policy):
+        return policy
+    single = ask_one_by_one(policy)
     ours = isinstance(policy, Constant | _EpsilonGreedy | _Distribution)
-    return OrAction(policy, actions, first) if callable(policy) and not ours else policy
+    return single if ours else OrAction(single, actions, first)
