@@ -2,13 +2,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# The environment is rebuilt when the declared dependencies change, and only then.
+# The environment is rebuilt when the declared dependencies change, and only then. The demo needs
+# little of it.
 READY := $(VENV)/.ready
+DEMO_READY := $(VENV)/.demo-ready
 DOCS_READY := $(VENV)/.docs-ready
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 .PHONY: demo test lint bench docs clean
 
-demo: $(READY)  ## the main job: a policy evaluated after three ways to collect, with a report
+demo: $(DEMO_READY)  ## the main job: a policy evaluated after three ways to collect, with a report
 	$(BIN)/revar demo
 
 test: $(READY)  ## lint, types, import contracts and all tests
@@ -34,12 +37,18 @@ clean:
 	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml
+$(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "revar needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PYTHON) -m venv $(VENV)
+
+$(READY): pyproject.toml | $(BIN)/python
+	$(INSTALL) '.[dev]'
+	touch $@ $(DEMO_READY)
+
+$(DEMO_READY): pyproject.toml | $(BIN)/python
+	$(INSTALL) '.[plots,report]'
 	touch $@
 
 $(DOCS_READY): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(INSTALL) '.[docs]'
 	touch $@

@@ -39,7 +39,8 @@ def test_type_checkers_and_the_interpreter_see_the_same_names() -> None:
 def test_every_public_name_leads_to_its_home(name: str) -> None:
     item = getattr(revar, name)
     assert item is getattr(importlib.import_module(revar._HOMES[name]), name)
-    assert item.__module__ == revar._HOMES[name]
+    if not name.endswith("Like"):  # an alias of types knows no home
+        assert item.__module__ == revar._HOMES[name]
     assert item.__doc__
     assert name in dir(revar)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from revar.datasets.minari import from_minari as from_minari
     from revar.datasets.minari import to_minari as to_minari
     from revar.environments.observations import Bins as Bins
+    from revar.environments.opening import EnvironmentLike as EnvironmentLike
     from revar.environments.opening import to_gymnasium as to_gymnasium
     from revar.environments.tables import from_gymnasium as from_gymnasium
     from revar.evaluation.advice import advise as advise
@@ -48,10 +49,12 @@ if TYPE_CHECKING:
     from revar.policies.forms import epsilon_greedy as epsilon_greedy
     from revar.policies.forms import policy_from_predictor as policy_from_predictor
     from revar.policies.forms import uniform_policy as uniform_policy
+    from revar.policies.interface import PolicyLike as PolicyLike
     from revar.policies.stable_baselines import policy_from_sb3 as policy_from_sb3
     from revar.problems import find_problem as find_problem
     from revar.progress import progress_bar as progress_bar
     from revar.simulation.simulate import simulate as simulate
+    from revar.strategies.strategy import StrategyLike as StrategyLike
     from revar.theory.costs import estimation_variance as estimation_variance
     from revar.theory.costs import one_step_costs as one_step_costs
     from revar.theory.flow import optimal_flow as optimal_flow
@@ -95,6 +98,7 @@ _HOMES = {
     "evaluate_data": "revar.evaluation.stored",
     "simulate": "revar.simulation.simulate",
     "Bins": "revar.environments.observations",
+    "EnvironmentLike": "revar.environments.opening",
     "to_gymnasium": "revar.environments.opening",
     "from_gymnasium": "revar.environments.tables",
     "TabularMDP": "revar.model.mdp",
@@ -111,11 +115,13 @@ _HOMES = {
     "Task": "revar.model.task",
     "Dataset": "revar.model.trajectory",
     "Trajectory": "revar.model.trajectory",
+    "PolicyLike": "revar.policies.interface",
     "policy_from_sb3": "revar.policies.stable_baselines",
     "find_problem": "revar.problems",
     "progress_bar": "revar.progress",
     "oracle_mse_bound": "revar.theory.proportions",
     "regret_bound": "revar.theory.proportions",
+    "StrategyLike": "revar.strategies.strategy",
     "estimation_variance": "revar.theory.costs",
     "one_step_costs": "revar.theory.costs",
     "optimal_flow": "revar.theory.flow",

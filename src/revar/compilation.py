@@ -10,12 +10,15 @@ into those of another.
 """
 
 import hashlib
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -93,3 +96,36 @@ def with_functions(template: Function, **functions: Callable[..., Any]) -> Funct
     copy.__name__ = copy.__qualname__ = "_with_".join(names)
     copy.source_stamp = stamp.hexdigest()
     return cast(Function, copy)
+
+
+class _Watcher(event.Listener):
+    """Tells when the outermost of nested compilations begins and ends."""
+
+    def __init__(self, tell: Callable[[bool], None]) -> None:
+        self._tell = tell
+        self._depth = 0
+        self._counting = threading.Lock()
+
+    def on_start(self, event: Any) -> None:  # noqa: ARG002
+        """Count one more."""
+        self._count(1)
+
+    def on_end(self, event: Any) -> None:  # noqa: ARG002
+        """Count one less."""
+        self._count(-1)
+
+    def _count(self, change: int) -> None:
+        with self._counting:
+            before, self._depth = self._depth, self._depth + change
+            if (before > 0) != (self._depth > 0):
+                self._tell(self._depth > 0)
+
+
+@contextmanager
+def watch_compiling(tell: Callable[[bool], None]) -> Iterator[None]:
+    """Call `tell` with True when something is compiled in this process, and then with False.
+
+    What is read from disk is not compiled.
+    """
+    with event.install_listener("numba:compile", _Watcher(tell)):
+        yield

@@ -1,20 +1,54 @@
 """A progress bar for long simulations, in a terminal or a notebook."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape as escape_html
+from typing import Any
+
+from revar.compilation import watch_compiling
+
+COMPILING = "compiling (first run only)"
+NOTEBOOK_SECONDS = 0.1  # between two updates of a bar in a notebook, at least
+
+# Shows what is done, what there is to do, and a description.
+Show = Callable[[float, float | None, str], None]
 
 
 @contextmanager
 def progress_bar(description: str, unit: str = "episodes") -> Iterator[Callable[..., None]]:
-    """A rich bar with the time left, to be given as `progress`; gone when the work is done.
+    """A bar with the time left, to be given as `progress`; gone when the work is done.
 
     It is called with what is done, what there is to do, both in the unit of the budget, and, if
-    that changes, a description.
+    that changes, a description. While something is compiled the bar says so.
 
     with revar.progress_bar("tree") as progress:
         revar.simulate(mdp, policy, "flow", episodes=1000, runs=1000, progress=progress)
     """
     from rich.console import Console
+
+    console = Console(stderr=True)
+    made = (
+        _notebook_bar(description, unit) if console.is_jupyter else _bar(description, unit, console)
+    )
+    with made as show:
+        last: tuple[float, float | None, str] = (0, None, "")
+
+        def tell(done: float, total: float | None, what: str = "") -> None:
+            nonlocal last
+            last = (done, total, what)
+            show(*last)
+
+        def say_compiling(compiling: bool) -> None:
+            done, total, what = last
+            show(done, total, COMPILING if compiling else what)
+
+        with watch_compiling(say_compiling):
+            yield tell
+
+
+@contextmanager
+def _bar(description: str, unit: str, console: Any) -> Iterator[Show]:
     from rich.markup import escape
     from rich.progress import (
         BarColumn,
@@ -31,10 +65,10 @@ def progress_bar(description: str, unit: str = "episodes") -> Iterator[Callable[
         TextColumn(unit),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    with Progress(*columns, console=console, transient=True) as bars:
         bar = bars.add_task(description, total=None)
 
-        def show(done: float, total: float, what: str = "") -> None:
+        def show(done: float, total: float | None, what: str) -> None:
             bars.update(
                 bar,
                 completed=done,
@@ -43,3 +77,36 @@ def progress_bar(description: str, unit: str = "episodes") -> Iterator[Callable[
             )
 
         yield show
+
+
+@contextmanager
+def _notebook_bar(description: str, unit: str) -> Iterator[Show]:
+    """The browser's own bar: rich would need ipywidgets for one."""
+    from IPython.display import HTML, display
+
+    handle: Any = display(HTML(escape_html(description)), display_id=True)
+    began, shown, words = time.monotonic(), -1.0, ""
+
+    def show(done: float, total: float | None, what: str) -> None:
+        nonlocal shown, words
+        now = time.monotonic()
+        if now - shown < NOTEBOOK_SECONDS and what == words:
+            return
+        shown, words = now, what
+        text = " ".join(filter(None, (description, what)))
+        if total is None:
+            handle.update(HTML(f"<progress></progress> {escape_html(text)}"))
+            return
+        left = (now - began) * (total - done) / done if done > 0 else None
+        time_left = "" if left is None else f", {left:,.0f} s left"
+        handle.update(
+            HTML(
+                f"<progress value='{done}' max='{total}'></progress> {escape_html(text)} "
+                f"{done:,.6g} of {total:,.6g} {escape_html(unit)}{time_left}"
+            )
+        )
+
+    try:
+        yield show
+    finally:
+        handle.update(HTML(""))

@@ -5,9 +5,10 @@ import msgspec
 import pytest
 
 import revar
+from revar.errors import RefusedError
 from revar.experiments import experiment as declarations
 from revar.experiments.experiment import Experiment
-from tests.cli.running import output_of, refusal, take_away
+from tests.cli.running import invoked, output_of, take_away
 
 NUMBER = r"-?\d+(?:\.\d+)?"
 
@@ -52,9 +53,29 @@ def test_values_intervals_and_what_the_choice_buys(columns: int, tmp_path: Path)
 
 
 @pytest.mark.usefixtures("short")
-def test_missing_extras_are_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_extras_there_is_no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     take_away(monkeypatch, "plotly")
-    assert refusal("demo", "--output", str(tmp_path / "demo")) == (
-        "this needs plotly: pip install 'revar-rl[report]'"
+    output = " ".join(output_of("demo", "--output", str(tmp_path)).split())
+    assert "The policy's value on the gridworld is 1.4287" in output
+    assert output.endswith(
+        f"tables: {tmp_path}; no report is written: this needs plotly: "
+        f"pip install 'revar-rl[plots,report]'"
     )
-    assert not (tmp_path / "demo").exists()
+    assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.usefixtures("short")
+def test_a_folder_that_cannot_be_written_to_hides_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    done = invoked("demo", "--output", str(tmp_path / "file" / "demo"))
+    assert "at best 4.71" in done.output
+    (other,) = tmp_path.glob("revar-demo-*")
+    assert str(done.exception) == (
+        f"{tmp_path / 'file' / 'demo'} cannot be written (Not a directory); the results are in "
+        f"{other}"
+    )
+    assert isinstance(done.exception, RefusedError)
+    assert (other / "report.html").exists()

@@ -201,12 +201,15 @@ def test_advice(folder: Path) -> None:
         (["evaluate", "FrozenLake-v1", "--policy", "x"], "policy 'x' is not known"),
         (
             ["evaluate", "CartPole-v1", "--policy", "uniform", "--method", "table"],
-            "bins=revar.Bins",
+            "say how to discretise them",
         ),
         (["evaluate", "tree", "--env-option", "depth"], "is not NAME=VALUE"),
         (["evaluate", "tree", "--plot", "nodir/x.png"], "nodir/x.png: there is no folder nodir"),
         (["evaluate", "tree", "--plot", "x.xyz"], "x.xyz: figures are saved as one of"),
-        (["evaluate", "CartPole-v1", "--bins", "3", "--policy", "uniform"], "not a list of lists"),
+        (
+            ["evaluate", "CartPole-v1", "--bins", "3", "--policy", "uniform"],
+            "--bins 3: bins are 3",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(

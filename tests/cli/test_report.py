@@ -77,7 +77,10 @@ def test_results_of_another_schema_are_refused(stored: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("module", "extra"),
-    [("matplotlib", "plots"), ("plotly", "report"), ("jinja2", "report"), ("pyarrow", "parquet")],
+    [
+        *[(name, "plots,report") for name in ("matplotlib", "plotly", "jinja2")],
+        ("pyarrow", "parquet"),
+    ],
 )
 def test_missing_extras_are_named(
     module: str, extra: str, stored: Path, monkeypatch: pytest.MonkeyPatch

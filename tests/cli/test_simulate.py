@@ -193,7 +193,7 @@ def test_a_report_needs_its_extras_before_anything_is_run(
     take_away(monkeypatch, "plotly", "matplotlib", "jinja2")
     arguments = ("simulate", "--problem", "bandit", *SIZE)
     assert refusal(*arguments, "--output", str(tmp_path / "kept")) == (
-        "this needs matplotlib: pip install 'revar-rl[plots]'"
+        "this needs matplotlib: pip install 'revar-rl[plots,report]'"
     )
     assert not (tmp_path / "kept").exists()
     assert "K·MSE is" in output_of(*arguments)  # what is only printed needs none of it

@@ -114,7 +114,7 @@ def test_uniform_bins_are_equally_wide_and_centres_lie_inside() -> None:
     [
         ([[1.0, 0.0]], r"edges of number 0 are \[1.0, 0.0\]; they must ascend"),
         ([[0.0], [np.nan]], "edges of number 1"),
-        ([], "at least one number"),
+        ([], r"bins are \[\]; they must be a list of edges for each number"),
     ],
 )
 def test_bad_edges_are_refused(edges: list[list[float]], message: str) -> None:

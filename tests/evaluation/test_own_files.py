@@ -88,7 +88,7 @@ def test_a_second_interrupt_does_not_disturb_the_saving(
 
     def press(done: int, total: int) -> None:
         if done == 30:
-            monkeypatch.setattr("revar.evaluation.run.save_dataset", press_again)
+            monkeypatch.setattr("revar.evaluation.episode_file.save_dataset", press_again)
             os.kill(os.getpid(), signal.SIGINT)
 
     result = revar.evaluate(

@@ -73,7 +73,7 @@ def late(row: Any) -> Any:
         ([0.5, np.nan], r"policy in state 2 gives action 1 the probability nan"),
         ([1.5, -0.5], r"policy in state 2 gives action 1 the probability -0.5"),
         ([1.0], r"policy in state 2 gives probabilities of shape \(1,\); there are 2 actions"),
-        ("left", "policy in state 2"),
+        ("left", "the policy gives 'left' at observation 2, which is no row .* and no action"),
         (["l", "r"], "policy in state 2 gives is not an array of numbers"),
         ([0.5, [0.5]], r"policy in state 2 gives \[0.5, \[0.5\]\], which is no row"),
     ],

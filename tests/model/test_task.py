@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revar import Difference, TabularMDP, Task, occupancy, policy_value
+from revar import Difference, TabularMDP, Task, epsilon_greedy, occupancy, policy_value
 from revar.errors import InputError
 from revar.model.task import check_behavior, check_policy
 from revar.problems import problems
@@ -163,7 +163,16 @@ def test_entries_are_probabilities(mdp: TabularMDP, value: float, message: str) 
     assert refusal(mdp, policy) == message
 
 
-@pytest.mark.parametrize("shape", [(4,), (2, 4), (4, 3), (1, 4, 2)])
+def test_actions_are_no_policy_but_become_one(mdp: TabularMDP) -> None:
+    assert refusal(mdp, np.zeros(4, dtype=int)) == (
+        "policy has shape (4,); it must be [states, actions] = (4, 2); "
+        "revar.epsilon_greedy(policy, 0.0, 2) makes it of one action a state"
+    )
+    made = epsilon_greedy([0, 1, 1, 0], 0.0, 2)
+    assert np.array_equal(check_policy(mdp, made), np.eye(2)[[0, 1, 1, 0]])
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (4, 3), (1, 4, 2)])
 def test_the_shape_is_states_by_actions(mdp: TabularMDP, shape: tuple[int, ...]) -> None:
     assert refusal(mdp, np.full(shape, 0.5)) == (
         f"policy has shape {shape}; it must be [states, actions] = (4, 2)"

@@ -81,7 +81,7 @@ def test_actions_without_probability_are_never_taken() -> None:
         ([1.5, -0.5], "gives the probability -0.5 at observation"),
         ([math.nan, 1.0], "gives the probability nan at observation"),
         ([0.2, 0.3, 0.5], "gives 3 probabilities at observation array.*; there are 2 actions"),
-        (1, r"gives .*1.* at observation .*, which is no row of probabilities"),
+        (0.5, r"gives .*0.5.* at observation .*, which is no row of probabilities and no action"),
         (["a", "b"], "which is no row of probabilities"),
         ([[0.5, 0.5]], "which is no row of probabilities"),
     ],

@@ -44,6 +44,9 @@ class EpisodeProgress:
         self.over = reply.over
         self.propensity: float | None = None  # of the last action, where it was drawn
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(number={self.number}, steps={self.steps}, over={self.over})"
+
     def _ask(self, state: Any, probabilities: Any) -> Act:
         return ask_action(self._definition, self.id, self.steps, state, probabilities)
 

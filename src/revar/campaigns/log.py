@@ -96,6 +96,9 @@ class CampaignLog(ForkAware):
         if unusable and self._state.position > 0:
             self._save_snapshot()  # in its place
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.storage, self._entry)
 

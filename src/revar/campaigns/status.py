@@ -77,6 +77,9 @@ class Status:
             [lease.overdue for lease in self.leases],
         )
 
+    def __repr__(self) -> str:
+        return f"Status({self.name!r}: {self._spending}, {self.open} open)"
+
     def __str__(self) -> str:
         lines = [
             f"{self.name}: {self._spending}, {self.open} open"

@@ -114,7 +114,8 @@ def _draw_alone(panel: Panel) -> Figure:
         axes = figure.subplots()
         _draw_lines(axes, panel)
         axes.set_title(fill(panel.title, TITLE_LETTERS), **PLAIN)
-        points = np.concatenate([line.x for line in panel.lines if line.kind == "measured"])
+        measured = [line.x for line in panel.lines if line.kind == "measured"]
+        points = np.concatenate(measured or [line.x for line in panel.lines])
         # From the last point back, as far as there is room.
         ticks = [points[-1]]
         for point in points[-2::-1]:

@@ -6,7 +6,6 @@ Nothing is stored: experiments, which store their results, count episodes.
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -174,14 +173,10 @@ def _numbers(row: Row) -> dict[str, Any]:
         "spent": float(result.spent.mean()),
         "true_value": result.true_value,
         "limit": row.limit,
-        "mse": _finite(result.mse[-1]),
-        "mse_standard_error": _finite(result.mse_standard_error[-1]),
-        "coverage": _finite(result.coverage()[-1]),
+        "mse": float(result.mse[-1]),
+        "mse_standard_error": float(result.mse_standard_error[-1]),
+        "coverage": float(result.coverage()[-1]),
     }
-
-
-def _finite(number: Any) -> float | None:
-    return float(number) if isfinite(number) else None
 
 
 def refuse_storing(output: Any, engine: str, address: str | None) -> None:

@@ -1,10 +1,8 @@
 """What `revar evaluate` and `revar compare` do alike: collect, save, print, draw."""
 
-import json
 import re
 import sys
 from collections.abc import Callable
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +15,13 @@ from revar.cli.options import (
     parse_returns,
     search_this_folder,
 )
+from revar.cli.output import print_json
 from revar.cli.spending import parse_cost, parse_limits
-from revar.errors import INTERRUPTED, InputError
+from revar.errors import INTERRUPTED, InputError, RefusedError
 
 
 def collect_and_show(
     run: Callable[..., Any],
-    numbers: Callable[[Any], dict[str, Any]],
     environment: str,
     *,
     env_options: tuple[str, ...],
@@ -54,14 +52,7 @@ def collect_and_show(
     search_this_folder()
     if output is not None and Path(output).exists():
         raise InputError(f"{output} exists; go on from it with --resume, or name another file")
-    if figure is not None:
-        from revar.evaluation.plot import check_figure_path
-
-        check_figure_path(figure)
-    if save_critic is not None:
-        from revar.evaluation.returns.saving import check_critic_path
-
-        check_critic_path(save_critic)
+    _check_paths(figure, save_critic)
     stopped: revar.EvaluationError | None = None
     try:
         found = run(
@@ -88,26 +79,65 @@ def collect_and_show(
         if error.result is None:
             raise
         stopped, found = error, error.result
-    saved = output or resume
-    if not found.complete and saved is None:
-        saved = _unused_name(environment, found.seed)
-        found.save(saved)
-    click.echo(json.dumps(numbers(found), indent=1) if as_json else _text(found, saved))
+    saved, troubles = _keep(found, stopped, output or resume, environment)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        click.echo(_text(found, saved))
     if figure is not None:
-        found.plot(figure)
+        troubles += _try_to_write(figure, found.plot)
     if save_critic is not None:
         if found.method == "table":
             raise InputError(f"{save_critic} is not written: method 'table' learns no critic")
-        found.save_critic(save_critic)
+        troubles += _try_to_write(save_critic, found.save_critic)
     if stopped is not None:
         raise stopped
+    if troubles:
+        raise RefusedError("; ".join(troubles))
     if not found.complete:
         sys.exit(INTERRUPTED)
 
 
-def finite(number: float) -> float | None:
-    """The number as JSON can hold it."""
-    return float(number) if isfinite(number) else None
+def _check_paths(figure: str | None, save_critic: str | None) -> None:
+    """Raise before anything is collected if one of them could not be written."""
+    if figure is not None:
+        from revar.evaluation.plot import check_figure_path
+
+        check_figure_path(figure)
+    if save_critic is not None:
+        from revar.evaluation.returns.saving import check_critic_path
+
+        check_critic_path(save_critic)
+
+
+def _keep(
+    found: Any, stopped: Exception | None, path: str | None, environment: str
+) -> tuple[str | None, list[str]]:
+    """The file that the episodes are in, and what went wrong.
+
+    Those of a collection that was stopped are written to a new one where none was named.
+    """
+    from revar.evaluation.episode_file import EpisodeFile
+    from revar.evaluation.run import UnsavedError
+
+    if isinstance(stopped, UnsavedError):  # which says where they are
+        return None, []
+    if found.complete or path is not None:
+        return path, []
+    file = EpisodeFile(Path(_unused_name(environment, found.seed)))
+    file.write(found.dataset, found.conditions)
+    if file.trouble is None:
+        return str(file.path), []
+    return None, [file.keep_elsewhere(found.dataset, found.conditions)]
+
+
+def _try_to_write(path: str, write: Callable[[str], Any]) -> list[str]:
+    """Write a file; what went wrong."""
+    try:
+        write(path)
+    except OSError as error:
+        return [f"{path} cannot be written ({error.strerror or error})"]
+    return []
 
 
 def _find_budget(
@@ -141,7 +171,7 @@ def _text(result: Any, saved: str | None) -> str:
     lines = [str(result), "", result.table(), f"seed {result.seed}"]
     if saved is not None:
         lines.append(f"{result.episodes:,} episodes saved to {saved}")
-    if result.stopped == "interrupted":
+    if result.stopped == "interrupted" and saved is not None:
         lines.append(
             f"to go on: the same command with --resume {saved} (and no --output); the seed is "
             f"{result.seed}"

@@ -4,14 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from revar.cli.collecting import collect_and_show, finite
+from revar.cli.collecting import collect_and_show
 from revar.cli.options import collecting_options, environment_options, returns_options
 from revar.errors import InputError
 
 if TYPE_CHECKING:
-    from revar.estimators.estimator import Estimate
     from revar.evaluation.comparison import ComparisonResult
-    from revar.evaluation.returns.result import ReturnFindings
 
 OWN = "own"
 
@@ -43,7 +41,8 @@ def compare(
     """Compare policies by episodes that answer which of them is the best.
 
     ENVIRONMENT is a Gymnasium id, module:factory, or a built-in problem. Each policy has a NAME;
-    POLICY is uniform, a .npy or .npz file, module:function, or own, for that of a built-in problem.
+    POLICY is uniform, a .npy or .npz file, a model.zip of Stable-Baselines3, module:function, or
+    own, for that of a built-in problem.
     Ctrl-C prints what is known so far and saves the episodes; --resume goes on from there.
 
     Where observations or actions are not discrete, the policies play in turn, each from the same
@@ -73,7 +72,7 @@ def compare(
             **settings,
         )
 
-    collect_and_show(run, _numbers, environment, **collecting)
+    collect_and_show(run, environment, **collecting)
 
 
 def _load(policies: tuple[str, ...]) -> dict[str, Any]:
@@ -90,56 +89,3 @@ def _load(policies: tuple[str, ...]) -> dict[str, Any]:
         with name_policy(name):
             loaded[name] = None if source == OWN else load_policy(source)
     return loaded
-
-
-def _numbers(result: "ComparisonResult") -> dict[str, Any]:
-    from revar.evaluation.returns.result import PairedFindings
-
-    found = result.findings
-    returns = found.each if isinstance(found, PairedFindings) else {}
-    return {
-        "best": result.best,
-        "decided": result.decided,
-        "verdict": str(result.verdict),
-        "confidence": result.confidence,
-        "method": result.method,
-        "values": {
-            name: _estimate(value) | (_mean_return(returns[name]) if returns else {})
-            for name, value in result.values.items()
-        },
-        "differences": {
-            name: {
-                **_estimate(difference),
-                "on_policy_episodes": finite(result.on_policy_episodes[name]),
-            }
-            for name, difference in result.differences.items()
-        },
-        "chances_of_best": result.chances_of_best,
-        "episodes": result.episodes,
-        "steps": result.steps,
-        "spent": result.spent,
-        "unit": result.budget.unit,
-        "prior_episodes": result.prior_episodes,
-        "strategy": result.strategy,
-        "question": result.question,
-        "seed": result.seed,
-        "stopped": result.stopped,
-    }
-
-
-def _mean_return(findings: "ReturnFindings") -> dict[str, Any]:
-    corrected = findings.corrected
-    return {
-        "mean_return": corrected.mean_return,
-        "mean_return_standard_error": finite(corrected.mean_return_error),
-        "fitting_seconds": findings.fitting_seconds,
-    }
-
-
-def _estimate(estimate: "Estimate") -> dict[str, Any]:
-    return {
-        "value": estimate.value,
-        "standard_error": finite(estimate.standard_error),
-        "interval": [finite(end) for end in estimate.interval],
-        "unvisited_probability": estimate.unvisited_probability,
-    }

@@ -1,13 +1,12 @@
 """`revar evaluate`: a policy's value in an environment; `revar advise`: what that will take."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from revar.cli.collecting import collect_and_show, finite
+from revar.cli.collecting import collect_and_show
 from revar.cli.options import (
     collecting_options,
     environment_options,
@@ -18,6 +17,7 @@ from revar.cli.options import (
     policy_options,
     returns_options,
 )
+from revar.cli.output import print_json
 from revar.cli.spending import cost_option, limit_options, parse_cost, parse_limits
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def evaluate(
             environment, policy, half_width=half_width, confidence=confidence, **settings
         )
 
-    collect_and_show(run, _numbers, environment, **collecting)
+    collect_and_show(run, environment, **collecting)
 
 
 @click.command()
@@ -143,50 +143,6 @@ def advise(
         ),
     )
     if as_json:
-        click.echo(json.dumps({**asdict(advice), "sentence": advice.sentence}, indent=1))
+        print_json({**asdict(advice), "sentence": advice.sentence})
     else:
         click.echo(str(advice))
-
-
-def _numbers(result: "EvaluationResult") -> dict[str, Any]:
-    from revar.evaluation.returns.result import ReturnFindings
-
-    numbers = {
-        "value": result.value,
-        "standard_error": finite(result.standard_error),
-        "interval": [finite(end) for end in result.interval],
-        "confidence": result.confidence,
-        "method": result.method,
-        "episodes": result.episodes,
-        "steps": result.steps,
-        "spent": result.spent,
-        "unit": result.budget.unit,
-        "prior_episodes": result.prior_episodes,
-        "unvisited_probability": result.unvisited_probability,
-        "strategy": result.strategy,
-        "seed": result.seed,
-        "stopped": result.stopped,
-        "limits": [
-            {"name": each.name, "asked": each.asked, "realised": each.realised, "kept": each.kept}
-            for each in result.kept
-        ],
-        "gain": finite(result.gain),
-        "gain_per_step": finite(result.gain_per_step),
-    }
-    found = result.findings
-    if isinstance(found, ReturnFindings):
-        corrected = found.corrected
-        return {
-            **numbers,
-            "mean_return": corrected.mean_return,
-            "mean_return_standard_error": finite(corrected.mean_return_error),
-            "explained_by_actions": finite(corrected.actions_share),
-            "explained_by_start": finite(corrected.start_share),
-            "resets": found.resets,
-            "fitting_seconds": found.fitting_seconds,
-        }
-    return {
-        **numbers,
-        "on_policy_standard_error": finite(found.alternatives.on_policy),
-        "monte_carlo_standard_error": finite(found.alternatives.monte_carlo),
-    }

@@ -1,4 +1,4 @@
-"""Commands that run experiments and report them: `revar demo`, `reproduce` and `report`."""
+"""Commands that run experiments and report them: `revar reproduce` and `report`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,36 +16,6 @@ if TYPE_CHECKING:
     from revar.experiments.engines import Engine
     from revar.experiments.experiment import Experiment
     from revar.experiments.results import Results
-
-
-@click.command()
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("results/demo"),
-    show_default=True,
-    help="Folder for the tables and the report.",
-)
-@defer_interrupts()
-def demo(output: Path) -> None:
-    """Evaluate a policy on the gridworld after three ways to collect 1,000 episodes.
-
-    Each way is simulated 500 times. The first run of each is shown as a user would see it: a
-    value with an interval. The mean squared errors of all runs say what the choice of actions
-    bought.
-
-    \b
-    Example:
-      revar demo
-    """
-    from revar.experiments.experiment import load_built_in
-
-    experiment = load_built_in("demo")
-    check_report(experiment)
-    results = run_and_store(experiment, output, seed=0, quick=False)
-    page = write_report(results, output)
-    _print_demo(results)
-    click.echo(f"report: {page}")
 
 
 @click.command()
@@ -236,9 +206,8 @@ def load_report_extras() -> None:
     """Raise if what reports are made with is not installed."""
     from revar.errors import require_extra
 
-    require_extra("matplotlib", "plots")
-    for module in ("plotly", "jinja2"):
-        require_extra(module, "report")
+    for module in ("matplotlib", "plotly", "jinja2"):
+        require_extra(module, "plots,report")
 
 
 def _choose_experiments(
@@ -263,41 +232,3 @@ def _choose_experiments(
         if [other.name for other in chosen].count(experiment.name) > 1:
             raise InputError(f"two experiments are called {experiment.name!r}")
     return [check_experiment(experiment) for experiment in chosen], with_critics
-
-
-def _print_demo(results: "Results") -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from revar.estimators import Estimate
-    from revar.reports.conclusions import answer_question
-    from revar.reports.metrics import error_ratio, final
-
-    exact = results.manifest.exact[0]
-    series = {each.strategy: each for each in results.series}
-    budget = results.experiment.budgets()[0]
-    table = Table(
-        title=f"The policy's value on the {exact.problem} is {exact.value:.4f}; "
-        f"estimated from {budget:,} episodes",
-        caption="Value and interval: what the first of the runs reports. K·MSE: mean squared "
-        f"error times episodes, over {results.experiment.runs} runs; at best {exact.limit:.2f}.",
-    )
-    table.add_column("collected with")
-    for heading in ("value", "95% interval", "K·MSE", "error of on-policy / this"):
-        table.add_column(heading, justify="right")
-    for name, each in series.items():
-        estimate = Estimate(
-            float(each.estimates[0, -1]), float(each.standard_errors[0, -1]), budget
-        )
-        low, high = estimate.interval
-        table.add_row(
-            name,
-            f"{estimate.value:.3f}",
-            f"[{low:.3f}, {high:.3f}]".replace("[", r"\["),
-            str(final(each)),
-            "" if name == "on-policy" else str(error_ratio(series["on-policy"], each)),
-        )
-    console = Console()
-    console.print(table)
-    for sentence in answer_question(results)[1:]:
-        console.print(sentence, highlight=False)

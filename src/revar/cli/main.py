@@ -8,10 +8,12 @@ import click
 from revar import __version__
 from revar.cli.campaign_end import campaign
 from revar.cli.compare import compare
+from revar.cli.demo import demo
 from revar.cli.evaluate import advise, evaluate
-from revar.cli.experiments import demo, report, reproduce
+from revar.cli.experiments import report, reproduce
 from revar.cli.serve import serve
 from revar.cli.simulate import simulate
+from revar.cli.wording import in_options
 from revar.errors import INTERRUPTED, InputError, MissingExtraError, RefusedError
 from revar.registry import Registry
 
@@ -89,9 +91,16 @@ for command in (
 
 
 def main() -> None:
-    """Run the command; bad input ends in one sentence and exit code 2, a refusal in code 1."""
+    """Run the command; bad input ends in one sentence and exit code 2.
+
+    What is refused as things stand, and what a disk or a pipe does not take, in code 1.
+    """
     try:
         revar()
     except (InputError, MissingExtraError, RefusedError) as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(1 if isinstance(error, RefusedError) else 2)
+        click.echo(f"Error: {in_options(str(error))}", err=True)
+        sys.exit(1 if isinstance(error, RefusedError) else getattr(error, "exit_code", 2))
+    except OSError as error:
+        where = "" if error.filename is None else f"{error.filename}: "
+        click.echo(f"Error: {where}{error.strerror or error}", err=True)
+        sys.exit(1)

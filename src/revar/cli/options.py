@@ -18,7 +18,9 @@ _POLICY = (
     click.option(
         "--policy",
         "policy_name",
-        help="uniform, a .npy or .npz file, or module:function. Built-in problems have their own.",
+        help="uniform, a .npy or .npz file, a model.zip of Stable-Baselines3, or module:function. "
+        "Built-in problems have their own. Stable-Baselines3 itself loads a model, which can run "
+        "code from the file: give only files that you trust.",
     ),
     click.option(
         "--epsilon", type=float, help="Share of random actions; otherwise the policy's best."
@@ -213,6 +215,10 @@ def parse_bins(text: str | None) -> "Bins | None":
     if text is None:
         return None
     try:
-        return Bins(json.loads(text))
-    except (json.JSONDecodeError, TypeError) as error:
-        raise click.BadParameter(f"not a list of lists ({error})", param_hint="--bins") from None
+        edges = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"--bins {text}: this is not JSON ({error})") from None
+    try:
+        return Bins(edges)
+    except InputError as error:
+        raise InputError(f"--bins {text}: {error}") from None

@@ -58,9 +58,9 @@ def results_as_data(results: "Results") -> dict[str, Any]:
                 "runs": series.runs,
                 "true_value": series.true_value,
                 "limit": results.exact(series.problem).limit,
-                "mse": _finite(series.mse[-1]),
-                "mse_standard_error": _finite(series.mse_standard_error[-1]),
-                "coverage": _finite(coverage(series, 0.95).value),
+                "mse": float(series.mse[-1]),
+                "mse_standard_error": float(series.mse_standard_error[-1]),
+                "coverage": float(coverage(series, 0.95).value),
             }
             for series in results.series
         ],
@@ -69,12 +69,18 @@ def results_as_data(results: "Results") -> dict[str, Any]:
 
 def print_json(content: Any) -> None:
     """Print plain data as JSON."""
-    click.echo(json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False))
+    click.echo(json.dumps(_finite(content), indent=1, allow_nan=False, ensure_ascii=False))
 
 
-def _finite(number: float) -> float | None:
-    """JSON has neither NaN nor infinity."""
-    return float(number) if isfinite(number) else None
+def _finite(content: Any) -> Any:
+    """The data with null in place of NaN and infinity, which JSON has not."""
+    if isinstance(content, dict):
+        return {name: _finite(part) for name, part in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(part) for part in content]
+    if isinstance(content, float):
+        return float(content) if isfinite(content) else None
+    return content
 
 
 def split_table(table: "Table", width: int) -> Iterator[Any]:

@@ -26,6 +26,7 @@ from revar.critics.stacking import LEAST_RESETS, Stack, fit_stack
 from revar.critics.sums import episode_sums, in_units
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
+from revar.model.records import in_a_line
 
 FAMILIES = ("linear", "network")
 LEAST_EPISODES = 2 * FOLDS  # with fewer, returns stay as they are
@@ -35,7 +36,7 @@ EXPLAINED = ("by_actions", "by_start", "reset_values")
 NETWORK_FROM = 50  # episodes: with 25 networks made some intervals wider, docs/any_environment.md
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CorrectedReturns:
     """Returns, and what critics of every world explain of them.
 
@@ -49,6 +50,8 @@ class CorrectedReturns:
     reset_values: FloatArray  # [world, R] what is said of extra resets
     weights: Mapping[str, float]  # of every column's advantages, a mean over worlds
     start_weights: Mapping[str, float]  # of every column's values at first observations
+
+    __repr__ = in_a_line
 
     @property
     def folds(self) -> IntArray:

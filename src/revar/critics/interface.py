@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.law import Law
+from revar.model.records import in_a_line
 
 FOLDS = 4
 
@@ -25,7 +26,7 @@ def folds_of(episodes: int) -> IntArray:
     return np.arange(episodes) % FOLDS
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Experience:
     """Episodes as critics see them; `inputs` are features of observations."""
 
@@ -39,6 +40,8 @@ class Experience:
     law: Law
     discount: float
     resets: FloatArray  # [R, D] inputs of first observations that were not played
+
+    __repr__ = in_a_line
 
     @property
     def folds(self) -> IntArray:
@@ -57,7 +60,7 @@ class Experience:
         return np.asarray(self.discount ** number.astype(np.float64))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Columns:
     """What one or several critics say in every world, as columns of a stack.
 
@@ -71,6 +74,8 @@ class Columns:
     reset_values: Numbers  # [world, R, C] by the critic that serves fold j of world j
     values: Numbers | None = None  # [world, step, C]; they make the weights more certain
     reset_means: Numbers | None = None  # [world, fold, C] over resets, by who serves that fold
+
+    __repr__ = in_a_line
 
 
 class ValueFunction(Protocol):

@@ -10,6 +10,7 @@ from revar.critics.features import LARGEST, Features, Scaling
 from revar.critics.interface import Numbers
 from revar.critics.nodes import Nodes
 from revar.model.arrays import FloatArray
+from revar.model.records import in_a_line
 
 CHUNK = 4_096  # steps that are worked on at a time
 
@@ -86,13 +87,15 @@ class LinearColumns:
         return np.asarray(found)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearCritic:
     """A weighted sum of columns: one critic, for later use."""
 
     columns: LinearColumns
     value_weights: FloatArray  # [V]
     weights: FloatArray  # [V or 2 V] of advantages
+
+    __repr__ = in_a_line
 
     @property
     def widths(self) -> tuple[int, int]:

@@ -9,6 +9,7 @@ import numpy as np
 from revar.critics.features import Scaling
 from revar.critics.interface import Numbers
 from revar.model.arrays import FloatArray
+from revar.model.records import in_a_line
 
 Parameters: TypeAlias = tuple[Any, ...]  # weights and shifts of three layers, in NumPy or JAX
 
@@ -51,7 +52,7 @@ class InputScaling:
         return np.concatenate([self.inputs(inputs), self.elapsed(elapsed[:, None])], axis=1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NetworkCritic:
     """Values and advantages by one network."""
 
@@ -59,6 +60,8 @@ class NetworkCritic:
     parameters: Parameters
     center: float  # of the targets that it was taught
     spread: float
+
+    __repr__ = in_a_line
 
     @property
     def widths(self) -> tuple[int, int]:

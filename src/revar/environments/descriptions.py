@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from revar.errors import InputError, require_extra
+from revar.environments.stand_ins import known_spaces
+from revar.errors import InputError
 
 DTYPES = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 DTYPES |= {"float16", "float32", "float64", "bool"}
@@ -25,7 +26,7 @@ def read_space(text: str) -> Any:
 
 
 def _describe(space: Any) -> dict[str, Any]:
-    spaces = require_extra("gymnasium.spaces", "gym")
+    spaces = known_spaces()
     if isinstance(space, spaces.Box):
         return {
             "type": "Box",
@@ -56,7 +57,7 @@ def _describe(space: Any) -> dict[str, Any]:
 
 
 def _read(known: dict[str, Any]) -> Any:
-    spaces = require_extra("gymnasium.spaces", "gym")
+    spaces = known_spaces()
     kind = known["type"]
     if kind == "Box":
         dtype, shape = _dtype(known["dtype"]), tuple(map(int, known["shape"]))

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from revar.errors import InputError, require_extra
+from revar.environments.stand_ins import known_spaces
+from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.validation import as_floats, check_count
 
@@ -29,11 +30,18 @@ class Bins:
     edges: tuple[tuple[float, ...], ...]  # for each number of the observation, ascending
 
     def __init__(self, edges: Any) -> None:
+        try:
+            parts = [] if isinstance(edges, str | dict) else list(edges)
+        except TypeError:
+            parts = []
+        if not parts:
+            raise InputError(
+                f"bins are {edges!r}; they must be a list of edges for each number of an "
+                f"observation, such as [[-1.0, 0.0, 1.0], [0.0]]"
+            )
         checked = tuple(
-            tuple(_check_edges(part, number).tolist()) for number, part in enumerate(edges)
+            tuple(_check_edges(part, number).tolist()) for number, part in enumerate(parts)
         )
-        if not checked:
-            raise InputError("Bins needs the edges of at least one number")
         object.__setattr__(self, "edges", checked)
 
     @classmethod
@@ -156,7 +164,7 @@ def encoding_of(env: Any, bins: Bins | None = None) -> StateEncoding:
 
 def is_discrete(observation_space: Any, action_space: Any) -> bool:
     """Whether a table can hold observations and actions as they are."""
-    spaces = require_extra("gymnasium.spaces", "gym")
+    spaces = known_spaces()
     try:
         make_encoding(observation_space)
     except InputError:
@@ -166,7 +174,7 @@ def is_discrete(observation_space: Any, action_space: Any) -> bool:
 
 def make_encoding(space: Any, bins: Bins | None = None) -> StateEncoding:
     """The states of an observation space; continuous spaces need bins."""
-    spaces = require_extra("gymnasium.spaces", "gym")
+    spaces = known_spaces()
     if bins is not None:
         if not isinstance(bins, Bins):
             raise InputError(
@@ -213,9 +221,14 @@ def make_encoding(space: Any, bins: Bins | None = None) -> StateEncoding:
             parts=tuple(named.values()),
         )
     if isinstance(space, spaces.Box):
+        if len(space.shape) > 1:
+            raise InputError(
+                f"observations are images or arrays of shape {space.shape}, which no table holds; "
+                f"leave method= out: critics look at them, or at what features= makes of them"
+            )
         raise InputError(
             f"observations are {space}, which is continuous; say how to discretise them with "
-            f"bins=revar.Bins(...)"
+            f"bins=revar.Bins(...), or leave method= out"
         )
     raise InputError(
         f"observations are {space}; they must be Discrete, MultiDiscrete, MultiBinary, a Tuple or "

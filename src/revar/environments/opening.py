@@ -1,10 +1,13 @@
 """Environments opened from what a user names; their horizon, actions and misbehaviour."""
 
 import importlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from revar.environments.simulated import ModelEnvironment
+from revar.environments.stand_ins import known_spaces
 from revar.errors import InputError, MissingExtraError, require_extra
 from revar.model.mdp import TabularMDP
 from revar.model.validation import check_horizon, check_reward
@@ -16,16 +19,29 @@ KNOWN_HORIZONS = {"Blackjack-v1": 20}
 SEEDS = 2**31  # every environment takes seeds below
 
 
+class OpenEnvironment(Protocol):
+    """An environment as Gymnasium has it, single or a vector of several."""
+
+    def reset(self, *, seed: int | None = ...) -> Any:
+        """Begin an episode: the first observation, and `info`."""
+
+    def step(self, action: Any, /) -> Any:
+        """Take an action: observation, reward, terminated, truncated, and `info`."""
+
+
+# What users may give as an environment: an id, 'module:factory' or the name of a built-in problem,
+# a model, a function that makes an environment, or an environment.
+EnvironmentLike: TypeAlias = str | TabularMDP | Problem | Callable[..., Any] | OpenEnvironment
+
+
 def open_environment(env: Any, options: dict[str, Any] | None = None) -> Any:
     """Open the Gymnasium environment that is meant; an object is returned as it is."""
-    if isinstance(env, TabularMDP):
-        return to_gymnasium(env)
-    if isinstance(env, Problem):
-        return to_gymnasium(env.mdp)
+    model = built_in_model(env, options)
+    if model is not None:
+        return ModelEnvironment(model)
     if isinstance(env, str):
-        if env in problems.ids():
-            return to_gymnasium(find_problem(env, **(options or {})).mdp)
         return _by_name(env, options or {})
+    _refuse_foreign(env)
     if is_environment(env):
         if options:
             raise InputError("options are for environments that are opened by name")
@@ -47,15 +63,14 @@ def to_gymnasium(mdp: Any) -> Any:
     if not isinstance(mdp, TabularMDP):
         raise InputError(f"mdp is a {type(mdp).__name__}; it must be a TabularMDP")
     require_extra("gymnasium", "gym")
-    from revar.environments.simulated import ModelEnvironment  # noqa: PLC0415 - needs gymnasium
-
     return ModelEnvironment(mdp)
 
 
 def open_environments(env: Any, options: dict[str, Any] | None, count: int) -> Any:
     """The environment, or `count` of them side by side."""
-    if count == 1 or hasattr(env, "num_envs"):
+    if count == 1 or hasattr(env, "single_observation_space"):
         return open_environment(env, options)
+    _refuse_foreign(env)
     gymnasium = require_extra("gymnasium", "gym")
     if isinstance(env, str) and env in gymnasium.registry:
         try:
@@ -98,6 +113,23 @@ def _built_in(env: Any, options: dict[str, Any] | None) -> Any:
     return env
 
 
+def _refuse_foreign(env: Any) -> None:
+    """Refuse environments of other libraries, and say what to give instead."""
+    name = type(env).__name__
+    if hasattr(env, "num_envs") and not hasattr(env, "single_observation_space"):
+        raise InputError(
+            f"env is a {name}, several environments as Stable-Baselines3 has them; give the id or "
+            f"the function that makes one of them, and environments={env.num_envs} to play them "
+            f"side by side"
+        )
+    if hasattr(env, "possible_agents"):
+        raise InputError(
+            f"env is a {name}, an environment of several agents as PettingZoo has them; revar "
+            f"plays one, so give a Gymnasium environment in which the moves of the others are part "
+            f"of a step"
+        )
+
+
 def is_environment(env: Any) -> bool:
     """Whether this is an environment itself, and not a class or function that makes one."""
     methods = (getattr(env, name, None) for name in ("reset", "step"))
@@ -137,11 +169,16 @@ def horizon_of(env: Any, horizon: int | None) -> int:
 
 def action_count(env: Any) -> int:
     """How many actions there are; anything but Discrete is refused."""
-    spaces = require_extra("gymnasium.spaces", "gym")
+    spaces = known_spaces()
     space = getattr(env, "single_action_space", None) or env.action_space
     if not isinstance(space, spaces.Discrete):
         raise InputError(f"actions are {space}; they must be Discrete")
     return int(space.n)
+
+
+def first_action(env: Any) -> int:
+    """What the first of Discrete actions is called."""
+    return int((getattr(env, "single_action_space", None) or env.action_space).start)
 
 
 def check_actions(env: Any, expected: Any) -> None:
@@ -197,7 +234,7 @@ def import_object(path: str, what: str) -> Any:
         module = importlib.import_module(module_name)
     except Exception as error:  # a module may raise whatever it likes while it is imported
         raise InputError(
-            f"{what} {path!r}: cannot import {module_name!r} ({_describe(error)})"
+            f"{what} {path!r}: cannot import {module_name!r} ({describe_error(error)})"
         ) from error
     if not hasattr(module, name):
         raise InputError(f"{what} {path!r}: module {module_name!r} has no {name!r}")
@@ -205,12 +242,12 @@ def import_object(path: str, what: str) -> Any:
 
 
 def _by_name(name: str, options: dict[str, Any]) -> Any:
-    gymnasium = require_extra("gymnasium", "gym")
     if _names_factory(name):
         made = import_object(name, "environment")
         if not callable(made):
             raise InputError(f"environment {name!r} is a {type(made).__name__}, no factory")
         return _make(made, name, options)
+    gymnasium = require_extra("gymnasium", "gym")
     try:
         return gymnasium.make(name, **options)
     except Exception as error:
@@ -221,8 +258,8 @@ def opening_error(name: str, error: Exception) -> InputError:
     """The sentence about an environment that cannot be made by its name."""
     known = ", ".join(problems.ids())
     return InputError(
-        f"environment {name!r} cannot be opened ({_describe(error)}); besides Gymnasium ids and "
-        f"'module:factory' there are the built-in problems {known}"
+        f"environment {name!r} cannot be opened ({describe_error(error)}); besides Gymnasium ids "
+        f"and 'module:factory' there are the built-in problems {known}"
     )
 
 
@@ -232,13 +269,16 @@ def _make(factory: Any, name: str, options: dict[str, Any]) -> Any:
     except (InputError, MissingExtraError):
         raise
     except Exception as error:
-        raise InputError(f"environment {name!r} cannot be made ({_describe(error)})") from error
+        raise InputError(
+            f"environment {name!r} cannot be made ({describe_error(error)})"
+        ) from error
+    _refuse_foreign(env)
     if not is_environment(env):
         raise InputError(f"{name!r} made a {type(env).__name__}, which is no environment")
     return env
 
 
-def _describe(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """An error of foreign code with its kind, in a line."""
     text = first_line(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

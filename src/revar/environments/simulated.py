@@ -1,24 +1,29 @@
-"""A model played as a Gymnasium environment; imported where gymnasium is installed."""
+"""A model played as a Gymnasium environment, or as one much like it where that is missing."""
 
 from typing import Any
 
-import gymnasium
 import numpy as np
 
 from revar.errors import InputError
 from revar.model.mdp import TabularMDP
 from revar.simulation.world import World, draw_first_state, draw_outcome, draw_reward
 
+try:
+    from gymnasium import Env
+    from gymnasium.spaces import Discrete
+except ImportError:
+    from revar.environments.stand_ins import Discrete, Env  # type: ignore[assignment]
 
-class ModelEnvironment(gymnasium.Env[np.int64, np.int64]):
+
+class ModelEnvironment(Env[np.int64, np.int64]):
     """See `to_gymnasium`. Draws as `simulate` does, from the environment's own stream."""
 
     metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own form
 
     def __init__(self, mdp: TabularMDP) -> None:
         self.horizon = mdp.horizon
-        self.observation_space = gymnasium.spaces.Discrete(mdp.states)
-        self.action_space = gymnasium.spaces.Discrete(mdp.actions)
+        self.observation_space = Discrete(mdp.states)
+        self.action_space = Discrete(mdp.actions)
         self._mdp = mdp
         self._world = World.of(mdp)
         self._state = 0

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from revar.environments.descriptions import read_space
-from revar.errors import InputError, require_extra
+from revar.environments.stand_ins import known_spaces
+from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.episodes import Episodes
 
@@ -43,7 +44,7 @@ class Layout(Protocol):
 
 def layout_of(space: Any, what: str = "observation") -> Layout:
     """The layout of a space; `what` is what messages call its values."""
-    spaces = require_extra("gymnasium.spaces", "gym")
+    spaces = known_spaces()
     if isinstance(space, spaces.Box):
         return ArrayLayout(space, what)
     if isinstance(space, spaces.Discrete):

@@ -10,6 +10,7 @@ import numpy as np
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.question import combined_variances
+from revar.model.records import in_a_line
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
@@ -65,7 +66,7 @@ class Estimate:
 BEST_DRAWS = 100_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class JointEstimate:
     """The estimated values of several policies, and how their errors go together."""
 
@@ -77,6 +78,8 @@ class JointEstimate:
     mean_of: int | None = None  # episodes, of each policy at least, where values are mean returns
     # [J] of the steps, those in pairs that always did the same, in few visits, where others vary
     silent_share: FloatArray | None = None
+
+    __repr__ = in_a_line
 
     def value_of(self, policy: int, quantile: float | None = None) -> Estimate:
         """The value of one of the policies, by its number."""

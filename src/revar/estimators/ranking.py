@@ -6,6 +6,7 @@ from functools import cached_property
 
 from revar.estimators.estimator import Estimate, JointEstimate, normal_quantile, together
 from revar.model.arrays import FloatArray
+from revar.model.records import in_a_line
 
 # Nothing is decided while a larger share of a policy's episodes rests on no data.
 MOST_UNVISITED = 0.01
@@ -49,7 +50,7 @@ class Verdict:
         return f"{_listed((self.leader, *self.equal))} are the best: {tie} {level}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ranking:
     """The values of policies with names, and the differences of the leader to the others.
 
@@ -62,6 +63,8 @@ class Ranking:
     joint: JointEstimate
     quantile: float  # of the interval of a value, or of one difference
     quantile_of_differences: float
+
+    __repr__ = in_a_line
 
     @classmethod
     def of(

@@ -10,6 +10,7 @@ import numpy as np
 from revar.collection.checkpoints import quantile
 from revar.datasets.files import load_collected
 from revar.environments.observations import Bins
+from revar.environments.opening import EnvironmentLike
 from revar.errors import InputError
 from revar.estimators.alternatives import first_state_variance, fit_corrected_model
 from revar.evaluation.needs import RESAMPLES, Need, find_need
@@ -31,6 +32,7 @@ from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
 from revar.model.validation import check_confidence, check_half_width
+from revar.policies.interface import PolicyLike
 from revar.theory.costs import estimation_variance
 from revar.theory.flow import optimal_flow
 from revar.theory.values import occupancy
@@ -80,8 +82,8 @@ class Advice:
 
 
 def advise(
-    env_or_dataset: Any,
-    policy: Any,
+    env_or_dataset: EnvironmentLike | Dataset | Episodes | Path,
+    policy: PolicyLike | None,
     *,
     half_width: float,
     confidence: float = 0.95,
@@ -128,10 +130,11 @@ def advise(
         bins=bins,
         env_options=env_options,
     )
-    if isinstance(env_or_dataset, Episodes):
-        return advise_from_episodes(env_or_dataset, None, half_width, confidence, returns)
-    if isinstance(env_or_dataset, Dataset) or _is_file(env_or_dataset):
-        data, known = env_or_dataset, None
+    source: Any = env_or_dataset
+    if isinstance(source, Episodes):
+        return advise_from_episodes(source, None, half_width, confidence, returns)
+    if isinstance(source, Dataset) or _is_file(source):
+        data, known = source, None
         if not isinstance(data, Dataset):
             data, known = load_collected(data)
         if isinstance(data, Episodes):
@@ -148,12 +151,12 @@ def advise(
         task, noted = collection.task, collection.limits
         statistics = collection.statistics
         unvisited = collection.estimate().unvisited_probability
-    elif find_method(env_or_dataset, policy, returns) != "table":
-        pilot_result = play_pilot(env_or_dataset, policy, pilot, confidence, returns)
+    elif find_method(source, policy, returns) != "table":
+        pilot_result = play_pilot(source, policy, pilot, confidence, returns)
         return advise_from_returns(pilot_result, half_width, confidence, cost)
     else:
         by_table = replace(returns, method="table", strategy="on-policy", cost=None, limits=noted)
-        result = play_pilot(env_or_dataset, policy, pilot, confidence, by_table)
+        result = play_pilot(source, policy, pilot, confidence, by_table)
         noted = result.limits
         data, task, statistics = result.dataset, result.task, result.statistics
         unvisited = result.unvisited_probability

@@ -8,7 +8,12 @@ import numpy as np
 
 from revar.collection.states import check_row
 from revar.environments.observations import Bins, encoding_of
-from revar.environments.opening import action_count, environment_seed, open_environment
+from revar.environments.opening import (
+    action_count,
+    environment_seed,
+    first_action,
+    open_environment,
+)
 from revar.errors import InputError
 from revar.evaluation.result import EvaluationResult
 from revar.evaluation.returns.play import make_player
@@ -176,10 +181,10 @@ def add_check(
 def _by_observation(env: Any, policy: Any, bins: Bins | None) -> ObservationPolicy:
     """The policy as a function of the raw observation, with its answers checked."""
     actions = action_count(env)
-    found = resolve_policy(policy, actions)
+    found = resolve_policy(policy, actions, first_action(env))
     if not callable(found):
         observations = encoding_of(env, bins)
-        table = TargetPolicy(found, observations, actions)
+        table = TargetPolicy(found, observations, actions, first_action(env))
         found = lambda observation: table(observations.key(observation))  # noqa: E731
 
     def ask(observation: Any) -> FloatArray:

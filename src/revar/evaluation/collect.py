@@ -17,6 +17,7 @@ from revar.environments.opening import (
 )
 from revar.errors import InputError
 from revar.evaluation.amounts import StepAmounts, describe
+from revar.evaluation.episode_file import EpisodeFile
 from revar.evaluation.goals import ComparisonGoal, Goal, ValueGoal
 from revar.evaluation.limits import check_beforehand, describe_limits, encode_limits
 from revar.evaluation.players import Player, VectorPlayer
@@ -25,6 +26,7 @@ from revar.evaluation.returns.collect import collect_returns
 from revar.evaluation.run import Evaluation
 from revar.evaluation.settings import (
     CollectionSettings,
+    check_bins,
     choose_method,
     path_to_write,
     show_progress,
@@ -47,6 +49,7 @@ def collect(
     env: Any, policies: dict[str, Any], goal: Goal, settings: CollectionSettings
 ) -> CollectedResult:
     """Collect episodes for the goal, within its budget; policies have the goal's names."""
+    check_bins(settings.bins)
     side_by_side = check_count(settings.environments, "environments")
     opened = open_environments(env, settings.env_options, side_by_side)
     try:
@@ -148,7 +151,7 @@ def _collect_table(
                 goal,
                 goal.times,
                 None if prior is None else amounts.add_known(prior),
-                path_to_write(settings.save, settings.resume),
+                EpisodeFile(path_to_write(settings.save, settings.resume)),
                 interrupt,
             )
             if stored is not None and earlier is not None:

@@ -12,6 +12,11 @@ from revar.estimators.ranking import Ranking, Verdict
 from revar.evaluation.findings import TableFindings
 from revar.evaluation.result import CollectedResult
 from revar.evaluation.returns.result import PairedFindings
+from revar.evaluation.tables import (
+    columns_of_comparison,
+    html_of_comparison,
+    numbers_of_comparison,
+)
 from revar.theory.costs import best_split_variance
 
 
@@ -23,7 +28,7 @@ class JointCheckpoint(NamedTuple):
     spent: float  # in the budget's unit
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ComparisonResult(CollectedResult):
     """What `compare` returns."""
 
@@ -145,6 +150,17 @@ class ComparisonResult(CollectedResult):
                 *(f"{name} {text}".strip() for name, text in self._rows_of_limits()),
             ]
         )
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A row for each policy, the best first."""
+        return columns_of_comparison(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was found, as plain numbers."""
+        return numbers_of_comparison(self)
+
+    def _repr_html_(self) -> str:
+        return html_of_comparison(self)
 
     def plot(self, path: Any = None) -> Any:
         """A forest plot as a matplotlib figure; saved where a path is given."""

@@ -1,10 +1,11 @@
 """evaluate: what is a policy worth? compare: which of several policies is the best?"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
 from revar.environments.observations import Bins
+from revar.environments.opening import EnvironmentLike
 from revar.evaluation.aggregation import add_check
 from revar.evaluation.collect import collect
 from revar.evaluation.comparison import ComparisonResult
@@ -17,14 +18,15 @@ from revar.model.budget import check_budget
 from revar.model.episodes import Episodes
 from revar.model.limits import Limits
 from revar.model.trajectory import Dataset
-from revar.strategies.strategy import Strategy
+from revar.policies.interface import PolicyLike
+from revar.strategies.strategy import StrategyLike
 
 
 def evaluate(
-    env: Any,
-    policy: Any,
+    env: EnvironmentLike,
+    policy: PolicyLike | None,
     *,
-    strategy: str | Strategy = "flow",
+    strategy: StrategyLike = "flow",
     episodes: int | None = None,
     steps: int | None = None,
     budget: float | None = None,
@@ -63,9 +65,11 @@ def evaluate(
         environment, a built-in problem, or a TabularMDP; `env_options` are for opening it,
         `environments` plays so many side by side.
     policy: an array [*observations, actions], a function from an observation to probabilities,
-        a model with `predict`, "uniform", or a file or 'module:function' by name; None stands
-        for the policy of a built-in problem. Other actions than Discrete: a GaussianPolicy, a
-        DeterministicPolicy, what `policy_from_sb3` makes, or an object with `sample`.
+        a model with `predict`, "uniform", or by name a file (.npy, .npz, a model's .zip) or
+        'module:function'; None stands for the policy of a built-in problem. An array
+        [*observations] of actions, or a function that gives an action, takes it for certain.
+        Other actions than Discrete: a GaussianPolicy, a DeterministicPolicy, what
+        `policy_from_sb3` makes, or an object with `sample`.
     episodes, steps, budget: what may be spent, one of them. A `budget` is of what steps `cost`: an
         array [*observations, actions], a function of observation and action, or the name under
         which the environment's `info` reports it. An episode is begun as long as anything is left.
@@ -128,7 +132,7 @@ def evaluate(
 class Collecting(TypedDict, total=False):
     """What `compare` takes besides, as `evaluate` does."""
 
-    strategy: str | Strategy
+    strategy: StrategyLike
     limits: Limits | None
     horizon: int | None
     discount: float | None
@@ -151,8 +155,8 @@ class Collecting(TypedDict, total=False):
 
 
 def compare(
-    env: Any,
-    policies: Any,
+    env: EnvironmentLike,
+    policies: Mapping[str, PolicyLike | None],
     *,
     episodes: int | None = None,
     steps: int | None = None,

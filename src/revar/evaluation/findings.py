@@ -17,6 +17,7 @@ from revar.evaluation.kept import KeptLimit, impossible_limit, judge_limits
 from revar.model.arrays import FloatArray
 from revar.model.budget import Budget
 from revar.model.limits import Limits
+from revar.model.records import in_a_line
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from revar.evaluation.aggregation import AggregationCheck
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class TableFindings:
     """What was learned of states and actions, and what other ways to collect would have given."""
 
@@ -44,6 +45,8 @@ class TableFindings:
         if self.aggregation is not None:
             return self.aggregation.sentence
         return self.aggregation_note and f"bins were not checked: {self.aggregation_note}"
+
+    __repr__ = in_a_line
 
     @cached_property
     def alternatives(self) -> Alternatives:

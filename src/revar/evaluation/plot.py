@@ -1,6 +1,10 @@
 """The figures of results: how an interval shrank, and a forest plot of several policies."""
 
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from html import escape
+from io import BytesIO
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -8,12 +12,11 @@ import numpy as np
 
 from revar.charts.chart import BLUE, VERMILION, Chart, Line, Panel, Style
 from revar.collection.checkpoints import student_quantile
-from revar.errors import require_extra
-from revar.estimators.estimator import normal_quantile
+from revar.errors import MissingExtraError, require_extra
+from revar.estimators.estimator import Estimate, normal_quantile
 from revar.evaluation.returns.result import ReturnFindings
 
 if TYPE_CHECKING:
-    from revar.estimators.estimator import Estimate
     from revar.evaluation.comparison import ComparisonResult
     from revar.evaluation.result import EvaluationResult
 
@@ -42,6 +45,53 @@ def _plot(chart: Chart, path: Any, title: str = "") -> Any:
     if target is not None:
         figure.savefig(target, dpi=150)
     return figure
+
+
+def inline_picture(result: "EvaluationResult | ComparisonResult") -> str:
+    """The figure as an image of HTML; nothing where matplotlib is not installed.
+
+    Of returns it shows how they ended: how intervals shrank takes critics that learn anew.
+    """
+    try:
+        drawing = _drawing()
+    except MissingExtraError:
+        return ""
+    content = BytesIO()
+    drawing.draw(_inline_chart(result)).savefig(content, format="png", dpi=90)
+    image = b64encode(content.getvalue()).decode()
+    return f"<img alt='{escape(str(result))}' src='data:image/png;base64,{image}'>"
+
+
+def _inline_chart(result: Any) -> Chart:
+    if not hasattr(result, "estimate"):
+        return forest_of(result)
+    if not isinstance(result.findings, ReturnFindings):
+        return chart_of(result)
+    corrected = result.findings.corrected
+    mean = Estimate(
+        corrected.mean_return,
+        corrected.mean_return_error,
+        result.episodes,
+        confidence=result.confidence,
+        quantile=result.quantile,
+    )
+    names = ["with critics", "mean return"] if result.method == "critic" else ["mean return"]
+    found = [replace(result.estimate, quantile=result.quantile), mean][-len(names) :]
+    return Chart(
+        "evaluation",
+        "",
+        (
+            Panel(
+                f"{result.confidence:.0%} intervals",
+                (_dots(found, range(len(names)), BLUE),),
+                "estimated value of the policy",
+                "",
+                "linear",
+                "linear",
+                categories=tuple(names),
+            ),
+        ),
+    )
 
 
 def chart_of(result: "EvaluationResult") -> Chart:
@@ -168,7 +218,7 @@ def forest_of(result: "ComparisonResult") -> Chart:
     )
 
 
-def _dots(estimates: "Sequence[Estimate]", places: Iterable[int], color: str) -> Line:
+def _dots(estimates: Sequence[Estimate], places: Iterable[int], color: str) -> Line:
     ends = np.array([each.interval for each in estimates])
     reach = (ends[:, 1] - ends[:, 0]) / 2.0
     known = np.isfinite(reach)

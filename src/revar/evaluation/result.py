@@ -13,8 +13,10 @@ from revar.evaluation.findings import TableFindings
 from revar.evaluation.kept import KeptLimit
 from revar.evaluation.returns.result import ReturnFindings
 from revar.evaluation.returns.saving import FittedCritics
+from revar.evaluation.tables import columns_of_value, html_of_value, numbers_of_value
 from revar.model.budget import Budget
 from revar.model.limits import Limits
+from revar.model.records import HasColumns
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 
@@ -28,8 +30,8 @@ class Checkpoint:
     spent: float  # in the budget's unit
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CollectedResult:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class CollectedResult(HasColumns):
     """What a result rests on, whatever was asked.
 
     `findings` are what only one method knows.
@@ -43,6 +45,9 @@ class CollectedResult:
     budget: Budget  # what could be spent
     prior_episodes: int = 0
     conditions: Conditions | None = None  # what resuming needs
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self})"
 
     @property
     def method(self) -> str:
@@ -149,7 +154,7 @@ class CollectedResult:
         return self.findings.rows_of_limits(self.kept)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class EvaluationResult(CollectedResult):
     """What `evaluate` returns."""
 
@@ -242,6 +247,12 @@ class EvaluationResult(CollectedResult):
 
     def table(self) -> str:
         """The result in a few lines, with what plain collection would have given."""
+        rows = self.rows()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The lines of the table: names and texts."""
         low, high = self.interval
         rows = [
             ("value", f"{self.value:.6g}"),
@@ -249,7 +260,8 @@ class EvaluationResult(CollectedResult):
             (f"{self.confidence:.0%} interval", f"[{low:.6g}, {high:.6g}]"),
         ]
         if isinstance(self.findings, TableFindings):
-            rows += [
+            return [
+                *rows,
                 *self._rows_of_spending(self._why()),
                 ("states met", f"{self.task.states:,}"),
                 ("without data", f"{self.unvisited_probability:.2%} of the policy's episodes"),
@@ -257,14 +269,23 @@ class EvaluationResult(CollectedResult):
                 *self._rows_of_limits(),
                 *self.findings.rows(self.standard_error, self.budget),
             ]
-        else:
-            rows += [
-                *self.findings.rows_of_mean_return(self.quantile),
-                *self._rows_of_spending(self._why()),
-                *self.findings.rows(self.standard_error),
-            ]
-        width = max(len(name) for name, _ in rows)
-        return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+        return [
+            *rows,
+            *self.findings.rows_of_mean_return(self.quantile),
+            *self._rows_of_spending(self._why()),
+            *self.findings.rows(self.standard_error),
+        ]
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A row for each checkpoint."""
+        return columns_of_value(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was found, as plain numbers."""
+        return numbers_of_value(self)
+
+    def _repr_html_(self) -> str:
+        return html_of_value(self)
 
     def plot(self, path: Any = None) -> Any:
         """The interval as it shrank, as a matplotlib figure; saved where a path is given."""

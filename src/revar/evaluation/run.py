@@ -3,8 +3,6 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import inf
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,21 +10,21 @@ import numpy as np
 
 from revar.collection import Collection
 from revar.collection.checkpoints import FIRST_CHECKPOINT
-from revar.datasets.files import Conditions, save_dataset
+from revar.datasets.files import Conditions
 from revar.errors import InputError
 from revar.estimators.estimator import JointEstimate
 from revar.evaluation.amounts import StepAmounts, spent_on
 from revar.evaluation.comparison import JointCheckpoint
+from revar.evaluation.episode_file import EpisodeFile
 from revar.evaluation.findings import TableFindings
 from revar.evaluation.goals import Goal
 from revar.evaluation.players import Player, VectorPlayer
 from revar.evaluation.result import CollectedResult
+from revar.evaluation.resuming import SAME_TABLE, check_same, refuse_overspent
 from revar.evaluation.stopping import EpisodeError, Stopped
 from revar.evaluation.target_policies import TargetPolicies, TargetPolicy
 from revar.evaluation.workers.player import PoolPlayer
 from revar.interrupts import Interrupt
-from revar.model.budget import Budget
-from revar.model.episodes import Episodes
 from revar.model.trajectory import Dataset
 
 # Called with what is spent of the budget, and with the budget, both in its unit.
@@ -35,45 +33,18 @@ Progress = Callable[[Any, Any], None]
 FREE_EPISODES = 1000
 
 
-# What must be the same in a run that goes on from a file.
-LATER = ("environment_details", "options", "bins")  # older files do not have these
-SAME_RETURNS = (
-    "environment",
-    "environment_details",
-    "horizon",
-    "discount",
-    "seed",
-    "options",
-    "names",
-    "budget_unit",
-    "cost",
-)
-SAME_TABLE = (
-    "environment",
-    "strategy",
-    "horizon",
-    "discount",
-    "seed",
-    "environments",
-    "workers",
-    "batch",
-    "prior_episodes",
-    "options",
-    "bins",
-    "names",
-    "question",
-    "budget_unit",
-    "cost",
-    "limits",
-)
-
-
 class EvaluationError(InputError):
     """What stopped an evaluation; `result` holds what the complete episodes give, if any."""
 
     def __init__(self, message: str, result: Any) -> None:
         super().__init__(message)
         self.result = result
+
+
+class UnsavedError(EvaluationError):
+    """The episodes could not be written to their file; says where they are instead."""
+
+    exit_code = 1  # the input was fine
 
 
 @dataclass
@@ -107,7 +78,7 @@ class Evaluation:
     goal: Goal
     times: list[float]  # what is spent at checkpoints to come
     prior: Dataset | None
-    path: Path | None
+    file: EpisodeFile
     interrupt: Interrupt
     checkpoints: list[JointCheckpoint] = field(default_factory=list)
     reached: bool = False  # the goal, at the last checkpoint
@@ -166,19 +137,28 @@ class Evaluation:
         result = self._result(dataset, stopped, position) if enough else None
         if trouble is not None:
             episode = trouble.episode if isinstance(trouble, EpisodeError) else len(dataset)
-            raise EvaluationError(f"episode {episode}: {trouble}", result)
+            text = f"episode {episode}: {trouble}"
+            if self.file.trouble is not None:
+                kept = self.file.keep_elsewhere(dataset, self._known(position))
+                raise UnsavedError(f"{text}; {kept}", result)
+            raise EvaluationError(text, result)
         if result is None:
             raise EvaluationError("stopped before the first episode was complete", None)
+        if self.file.trouble is not None:
+            kept = self.file.keep_elsewhere(dataset, self._known(position))
+            raise UnsavedError(kept, result) from self.file.trouble
         return result
 
     def _save(self, position: Conditions) -> None:
         dataset = self.collection.dataset
         # What was stopped while it replayed stored episodes has nothing new to write.
         stored = 0 if self.stored is None else len(self.stored)
-        if self.path is None or len(dataset) < stored:
-            return
-        known = msgspec.structs.replace(position, policy=_digest(dataset, self.target))
-        save_dataset(dataset, self.path, conditions=known)
+        if self.file.path is not None and len(dataset) >= stored:
+            self.file.write(dataset, self._known(position))
+
+    def _known(self, position: Conditions) -> Conditions:
+        digest = _digest(self.collection.dataset, self.target)
+        return msgspec.structs.replace(position, policy=digest)
 
     def _position(self) -> Conditions:
         """The conditions, with what is needed to go on from here."""
@@ -251,34 +231,6 @@ class Evaluation:
             stopped=stopped,
             prior_episodes=self.collection.prior_episodes,
             conditions=position,
-        )
-
-
-def check_same(earlier: Conditions, now: Conditions, names: tuple[str, ...]) -> None:
-    """Refuse to go on from a file that was collected under other conditions."""
-    for name in names:
-        before, after = getattr(earlier, name), getattr(now, name)
-        if before != after and not (name in LATER and before is None):
-            if name == "workers":
-                before, after = before or 1, after or 1
-            what = name.replace("_", " ")
-            raise InputError(f"the file was collected with {what} = {before}; now it is {after}")
-
-
-def refuse_overspent(stored: Dataset | Episodes, earlier: Conditions, budget: Budget) -> None:
-    """Refuse a budget of which the file has spent more; the last episode may exceed its own."""
-    if budget.by_episode:
-        if len(stored) > budget.amount:
-            raise InputError(
-                f"the file has {len(stored)} episodes, more than the {budget.amount} that are "
-                f"wanted"
-            )
-        return
-    spent = spent_on(stored, budget)
-    if spent > budget.amount < (earlier.budget_amount or inf):
-        raise InputError(
-            f"the file has spent {budget.text(spent)}, more than the {budget.amount:,.6g} that "
-            f"are wanted"
         )
 
 

@@ -17,7 +17,7 @@ from revar.model.limits import Limits
 from revar.model.trajectory import Dataset
 from revar.policies.interface import tells_no_probabilities
 from revar.progress import progress_bar
-from revar.strategies.strategy import Strategy
+from revar.strategies.strategy import StrategyLike
 
 METHODS = ("table", "critic", "mean")
 
@@ -26,7 +26,7 @@ METHODS = ("table", "critic", "mean")
 class CollectionSettings:
     """How episodes are collected: what `evaluate` and `compare` are told alike."""
 
-    strategy: str | Strategy = "flow"
+    strategy: StrategyLike = "flow"
     cost: Any = None  # of steps, where the budget is of cost
     limits: Limits | None = None
     horizon: int | None = None
@@ -48,6 +48,15 @@ class CollectionSettings:
     features: Any = None
     resets: int | None = None
     critics: Any = None
+
+
+def check_bins(bins: Any) -> None:
+    """Refuse what is no Bins, and say how they are made."""
+    if bins is not None and not isinstance(bins, Bins):
+        raise InputError(
+            f"bins is {bins!r}; give bins=revar.Bins(...) of edges, or equal ones between bounds: "
+            f"revar.Bins.uniform(low, high, counts)"
+        )
 
 
 def path_to_write(save: str | Path | None, resume: str | Path | None) -> Path | None:

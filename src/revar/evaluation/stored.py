@@ -32,14 +32,21 @@ from revar.model.episodes import Episodes
 from revar.model.limits import Limits, check_limits
 from revar.model.trajectory import Dataset
 from revar.model.validation import as_floats
-from revar.policies.forms import SoftTable, ask_one_by_one, load_policy, uniform_policy
-from revar.policies.interface import ask_policy
+from revar.policies.forms import (
+    OrAction,
+    SoftTable,
+    ask_one_by_one,
+    fit_table,
+    load_policy,
+    uniform_policy,
+)
+from revar.policies.interface import PolicyLike, ask_policy
 
 
 @overload
 def evaluate_data(
     dataset: Dataset | str | Path,
-    policy: Mapping[str, Any],
+    policy: Mapping[str, PolicyLike],
     *,
     horizon: int,
     discount: float = ...,
@@ -52,7 +59,7 @@ def evaluate_data(
 @overload
 def evaluate_data(
     dataset: Dataset | Episodes | str | Path,
-    policy: Any,
+    policy: PolicyLike | None,
     *,
     horizon: int,
     discount: float = ...,
@@ -236,9 +243,13 @@ def target_by_label(policy: Any, data: Dataset) -> Any:
         return uniform_policy(data.action_count)
     if isinstance(policy, SoftTable):
         policy = policy.table
+    count = data.action_count
     if callable(policy):
-        return partial(ask_policy, ask_one_by_one(policy))
+        single = ask_one_by_one(policy)
+        return partial(ask_policy, single if count is None else OrAction(single, count))
     table = as_floats(policy, "policy")
+    if count is not None and data.first_label is not None and table.ndim == len(data.first_label):
+        table = fit_table(policy, table, table.shape, count)
 
     def look_up(label: Any) -> Any:
         place = place_of(label, data.first_label)

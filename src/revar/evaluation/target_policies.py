@@ -7,21 +7,23 @@ from typing import Any
 import numpy as np
 
 from revar.environments.observations import Bins, StateEncoding, encoding_of
-from revar.environments.opening import action_count
+from revar.environments.opening import action_count, first_action
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.validation import check_policy_name
-from revar.policies.forms import Constant, ObservationPolicy, resolve_policy
+from revar.policies.forms import Constant, ObservationPolicy, fit_table, resolve_policy
 from revar.policies.interface import ask_policy, read_table
 
 
 class TargetPolicy:
     """The target policy by state: called once for each state, and remembered."""
 
-    def __init__(self, policy: Any, observations: StateEncoding, actions: int) -> None:
+    def __init__(
+        self, policy: Any, observations: StateEncoding, actions: int, first_action: int = 0
+    ) -> None:
         self.first_label = observations.first
         self._observations = observations
-        found = _table_or_function(policy, observations, actions)
+        found = _table_or_function(policy, observations, actions, first_action)
         self._table = None if callable(found) else found  # [*observations, A]
         self._constant = found.row if isinstance(found, Constant) else None  # [A]
         self._ask = _make_ask(found, observations)
@@ -88,13 +90,13 @@ def target_policy_of(
 
     A single one needs no name.
     """
-    encoding, actions = encoding_of(env, bins), action_count(env)
+    encoding, actions, first = encoding_of(env, bins), action_count(env), first_action(env)
     if len(policies) == 1:
-        return TargetPolicy(next(iter(policies.values())), encoding, actions)
+        return TargetPolicy(next(iter(policies.values())), encoding, actions, first)
     targets = {}
     for name, policy in policies.items():
         with name_policy(name):
-            targets[name] = TargetPolicy(policy, encoding, actions)
+            targets[name] = TargetPolicy(policy, encoding, actions, first)
     return TargetPolicies(targets, encoding.first)
 
 
@@ -121,16 +123,14 @@ def check_policies(policies: Any) -> dict[str, Any]:
     return {check_policy_name(name): policy for name, policy in policies.items()}
 
 
-def _table_or_function(policy: Any, observations: StateEncoding, actions: int) -> Any:
+def _table_or_function(
+    policy: Any, observations: StateEncoding, actions: int, first_action: int
+) -> Any:
     """The policy as a function of observations, or as an array that fits them."""
-    policy = resolve_policy(policy, actions)
+    policy = resolve_policy(policy, actions, first_action)
     if callable(policy):
         return policy
-    table = read_table(policy)
-    wanted = (*observations.shape, actions)
-    if table.shape != wanted:
-        raise InputError(f"policy has shape {table.shape}; for these observations it is {wanted}")
-    return table
+    return fit_table(policy, read_table(policy), observations.shape, actions, first_action)
 
 
 def _make_ask(policy: Any, observations: StateEncoding) -> Callable[[Any], Any]:

@@ -38,7 +38,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     exact: tuple[ExactValues, ...] = msgspec.field(name="facts")  # its name in the file
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Series(RunEstimates):
     """The runs of one problem, strategy, estimator and budget."""
 
@@ -62,12 +62,15 @@ class Series(RunEstimates):
         return self.problem, self.strategy, self.estimator, self.budget
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Results:
     """A finished experiment."""
 
     manifest: Manifest
     series: tuple[Series, ...]
+
+    def __repr__(self) -> str:
+        return f"Results(experiment={self.experiment.name!r}, series={len(self.series)})"
 
     @property
     def experiment(self) -> Experiment:

@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 from revar.errors import InputError
 from revar.model.arrays import BoolArray, FloatArray, IntArray
 from revar.model.law import Law
+from revar.model.records import HasColumns
 from revar.model.validation import LARGEST_REWARD, check_reward
 
+MOST_COLUMNS = 512  # that the numbers of an observation are spread over
 
-@dataclass(frozen=True, eq=False)
-class Episodes:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Episodes(HasColumns):
     """Whole episodes laid end to end: episode k holds the steps start[k] to start[k+1].
 
     Observations and actions are numbers, as `environments/spaces.py` lays them out; the spaces are
@@ -42,6 +45,32 @@ class Episodes:
 
     def __len__(self) -> int:
         return int(self.start.size - 1)
+
+    def __repr__(self) -> str:
+        return (
+            f"Episodes(episodes={len(self)}, steps={self.steps}, "
+            f"numbers_of_observations={self.observations.shape[-1]}, "
+            f"numbers_of_actions={self.actions.shape[-1]})"
+        )
+
+    def columns(self) -> dict[str, Any]:
+        """A row for each step; observations and actions of several numbers have several columns."""
+        ends = np.zeros(self.steps, dtype=bool)
+        ends[self.start[1:] - 1] = self.terminated
+        return {
+            "episode": self.episode_of_step,
+            "step": self.step_in_episode,
+            **_spread("observation", self.observations),
+            **_spread("action", self.actions),
+            "reward": self.rewards,
+            "terminated": ends,
+            **({} if self.features is None else _spread("feature", self.features)),
+            **self.amounts,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The columns by name, as arrays."""
+        return self.columns()
 
     @property
     def steps(self) -> int:
@@ -144,6 +173,14 @@ class Episodes:
                 if all(name in each.amounts for each in every)
             },
         )
+
+
+def _spread(name: str, rows: NDArray[Any]) -> dict[str, Any]:
+    """The numbers of rows as columns, numbered where there are several; of images, the rows."""
+    count = rows.shape[-1]
+    if count > MOST_COLUMNS:
+        return {name: list(rows)}
+    return {name if count == 1 else f"{name}_{place}": rows[:, place] for place in range(count)}
 
 
 def _check(episodes: Episodes) -> None:

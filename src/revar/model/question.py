@@ -8,6 +8,7 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
+from revar.model.records import in_a_line
 from revar.model.validation import as_floats
 
 # The share of a sum's terms below which nothing is known of the sum.
@@ -17,7 +18,7 @@ LARGEST_WEIGHT = 1e100  # and one over it is the smallest: squares must stay wit
 KINDS = ("best", "values", "difference")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Combinations:
     """Linear combinations of the values of J policies, and how much each of them matters.
 
@@ -30,6 +31,8 @@ class Combinations:
     weights: FloatArray  # [Q]
     best: bool = False
     several: bool = False  # answers have an axis for combinations, even if there is one
+
+    __repr__ = in_a_line
 
     def __post_init__(self) -> None:
         rows = np.atleast_2d(as_floats(self.coefficients, "coefficients of a question"))
@@ -125,6 +128,10 @@ class Question:
                 f"a question about {len(self.policies)} policies has coefficients for "
                 f"{combinations.policies}"
             )
+
+    def __repr__(self) -> str:
+        count, states, actions = self.policies.shape
+        return f"{type(self).__name__}(policies={count}, states={states}, actions={actions})"
 
     @classmethod
     def about(cls, policies: FloatArray, combinations: Combinations) -> "Question":

@@ -75,6 +75,11 @@ class VisitStatistics:
         made._visits[0, : made.states] = visits
         return made
 
+    def __repr__(self) -> str:
+        runs = "" if self.runs is None else f", runs={self.runs}"
+        steps = int(self._visits.sum())
+        return f"VisitStatistics(states={self.states}, actions={self.actions}{runs}, steps={steps})"
+
     # -- reading ---------------------------------------------------------------------------
 
     @property

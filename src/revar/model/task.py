@@ -11,6 +11,7 @@ from revar.model.budget import Budget, as_budget, check_visit_costs
 from revar.model.limits import Limits, check_limits
 from revar.model.mdp import TabularMDP, check_initial
 from revar.model.question import Question
+from revar.model.records import in_a_line
 from revar.model.structure import reachable_layers
 from revar.model.validation import (
     SUM_TOLERANCE,
@@ -22,7 +23,7 @@ from revar.model.validation import (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Task:
     """Answer `question` over episodes of `horizon` steps; by default, what is `policy` worth?
 
@@ -42,6 +43,8 @@ class Task:
     cost: FloatArray | None = None  # [S, A]
     limits: Limits = cast(Limits, None)  # noqa: RUF009 - if not given: nothing is limited
     question: Question = cast(Question, None)  # noqa: RUF009 - if not given: what is `policy` worth?
+
+    __repr__ = in_a_line
 
     def __post_init__(self) -> None:
         question = self._checked_question()
@@ -205,8 +208,10 @@ def check_probabilities(table: Any, name: str, states: int, actions: int) -> Flo
     """An array [S, A] of finite numbers in [0, 1]."""
     array = as_floats(table, name)
     if array.shape != (states, actions):
+        how = f"; revar.epsilon_greedy(policy, 0.0, {actions}) makes it of one action a state"
         raise InputError(
             f"{name} has shape {array.shape}; it must be [states, actions] = {(states, actions)}"
+            f"{how if array.shape == (states,) else ''}"
         )
 
     def place(index: int) -> str:

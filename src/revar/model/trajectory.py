@@ -3,12 +3,14 @@
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import isnan, nan
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
+from revar.model.records import HasColumns
 from revar.model.validation import LARGEST_REWARD, as_floats, check_reward
 
 # The successor of a step after which the episode ended by itself.
@@ -25,7 +27,7 @@ def nan_for_none(propensity: float | None) -> float:
     return nan if propensity is None else propensity
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
     """One episode of n steps.
 
@@ -73,14 +75,17 @@ class Trajectory:
     def __len__(self) -> int:
         return int(self.states.size)
 
+    def __repr__(self) -> str:
+        return f"Trajectory(steps={len(self)}, terminated={self.terminated})"
+
     @property
     def terminated(self) -> bool:
         """Whether the episode ended by itself rather than at its horizon."""
         return int(self.successors[-1]) == ENDED
 
 
-@dataclass(frozen=True, eq=False)
-class Dataset:
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset(HasColumns):
     """Episodes laid end to end: episode k holds the steps start[k] to start[k+1].
 
     `labels[i]` says what state i is, where states were numbered in the order they appeared in.
@@ -149,6 +154,9 @@ class Dataset:
     def __len__(self) -> int:
         return int(self.start.size - 1)
 
+    def __repr__(self) -> str:
+        return f"Dataset(episodes={len(self)}, steps={self.states.size}, states={self.states_seen})"
+
     def __iter__(self) -> Iterator[Trajectory]:
         return (self[k] for k in range(len(self)))
 
@@ -191,6 +199,38 @@ class Dataset:
     def step_in_episode(self) -> IntArray:
         """For each step its number within its episode, from 0."""
         return np.arange(self.states.size) - np.repeat(self.start[:-1], np.diff(self.start))
+
+    @property
+    def episode_of_step(self) -> IntArray:
+        """For each step the place of its episode."""
+        return np.repeat(np.arange(len(self)), np.diff(self.start))
+
+    def columns(self) -> dict[str, Any]:
+        """A row for each step; states as their labels where there are any.
+
+        The successor of a last step is -1, or empty where labels are texts.
+        """
+        return {
+            "episode": self.episode_of_step,
+            "step": self.step_in_episode,
+            "state": self._labelled(self.states),
+            "action": self.actions,
+            "reward": self.rewards,
+            "successor": self._labelled(self.successors),
+            "propensity": self.propensities,
+            **self.amounts,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The columns by name, as arrays."""
+        return self.columns()
+
+    def _labelled(self, states: IntArray) -> Any:
+        if self.labels is None:
+            return states
+        if all(isinstance(label, Integral) for label in self.labels):
+            return np.array([*self.labels, ENDED], dtype=np.int64)[states]  # -1 picks the last
+        return np.array([*map(str, self.labels), ""])[states]
 
     def _fields(self, steps: slice) -> dict[str, Any]:
         return {

@@ -10,8 +10,18 @@ from revar.environments.spaces import Layout, NumberLayout, NumbersLayout, Parts
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.law import Categorical, Law
+from revar.model.records import in_a_line
 from revar.model.validation import SUM_TOLERANCE
-from revar.policies.interface import Draw, ask_policy, is_batched, split, split_batch, stack
+from revar.policies.interface import (
+    Draw,
+    ask_policy,
+    is_batched,
+    no_row,
+    row_of_action,
+    split,
+    split_batch,
+    stack,
+)
 
 LEAST_SUM, LARGEST_SUM = 1.0 - SUM_TOLERANCE, 1.0 + SUM_TOLERANCE
 
@@ -20,9 +30,10 @@ class ProbabilityPolicy:
     """A function from an observation to probabilities of actions.
 
     For Discrete actions it gives a row; for MultiDiscrete ones a list of rows; for MultiBinary
-    ones the probability of each 1; for a Tuple or Dict of these a tuple or a dictionary. One with
-    an attribute `batched` that is True takes observations stacked along a first axis, and gives
-    these with as many rows: it is asked once for all episodes that run side by side.
+    ones the probability of each 1; for a Tuple or Dict of these a tuple or a dictionary. An action
+    stands for the row that takes it for certain. One with an attribute `batched` that is True takes
+    observations stacked along a first axis, and gives these with as many rows: it is asked once for
+    all episodes that run side by side.
     """
 
     def __init__(self, function: Any, actions: Layout) -> None:
@@ -38,7 +49,7 @@ class ProbabilityPolicy:
         answers = self._ask(observations)
         for answer, observation, rng in zip(answers, observations, rngs, strict=True):
             if single is not None:
-                chances = read_row(answer, single.count, observation)
+                chances = read_row(answer, single.count, observation, single.start)
                 number = draw_from(chances, rng)
                 taken.append(number + single.start)
                 rows.append([number])
@@ -67,10 +78,18 @@ def draw_from(chances: list[float], rng: np.random.Generator) -> int:
     return max(number for number, chance in enumerate(chances) if chance > 0.0)  # rounding
 
 
-def read_row(answer: Any, count: int, observation: Any) -> list[float]:
-    """Probabilities as a policy gave them, which now sum to 1 as nearly as they can."""
-    row = _as_list(answer, observation)
-    if len(row) != count:
+def read_row(answer: Any, count: int, observation: Any, first: int = 0) -> list[float]:
+    """Probabilities as a policy gave them, which now sum to 1 as nearly as they can.
+
+    A policy may also give an action, of those from `first` on.
+    """
+    row = _as_list(answer)
+    if row is None or len(row) != count:
+        certain = row_of_action(answer, count, first, observation)
+        if certain is not None:
+            return certain
+        if row is None:
+            raise no_row(answer, observation)
         raise InputError(
             f"the policy gives {len(row)} probabilities at observation {observation!r}; there are "
             f"{count} actions"
@@ -89,24 +108,18 @@ def read_row(answer: Any, count: int, observation: Any) -> list[float]:
     return row if total == 1.0 else [chance / total for chance in row]
 
 
-def _as_list(answer: Any, observation: Any) -> list[float]:
+def _as_list(answer: Any) -> list[float] | None:
+    """The numbers of a row; None if it is no row of numbers."""
     try:
         if answer.__class__ in (list, tuple):
             return list(map(float, answer))
         row = np.asarray(answer, dtype=np.float64)
     except (TypeError, ValueError):
-        raise _no_row(answer, observation) from None
+        return None
     if row.ndim != 1:
-        raise _no_row(answer, observation)
+        return None
     found: list[float] = row.tolist()
     return found
-
-
-def _no_row(answer: Any, observation: Any) -> InputError:
-    return InputError(
-        f"the policy gives {answer!r} at observation {observation!r}, which is no row of "
-        f"probabilities"
-    )
 
 
 def value_counts(actions: Layout) -> list[int]:
@@ -126,9 +139,9 @@ def value_counts(actions: Layout) -> list[int]:
 def _rows(answer: Any, actions: Layout, observation: Any) -> list[list[float]]:
     """The probabilities of every number of an action."""
     if isinstance(actions, NumberLayout):
-        return [read_row(answer, actions.count, observation)]
+        return [read_row(answer, actions.count, observation, actions.start)]
     if isinstance(actions, NumbersLayout) and actions.binary:
-        chances = _as_list(answer, observation)
+        chances = _as_list(answer) or []
         if len(chances) != actions.width or not all(0.0 <= chance <= 1.0 for chance in chances):
             raise InputError(
                 f"the policy gives {answer!r} at observation {observation!r}; for {actions.space} "
@@ -142,17 +155,20 @@ def _rows(answer: Any, actions: Layout, observation: Any) -> list[list[float]]:
             for each, part in zip(answers, actions.parts, strict=True)
             for row in _rows(each, part, observation)
         ]
+    assert isinstance(actions, NumbersLayout)  # value_counts has refused others
     answers = split(answer, range(actions.width), actions, f" at observation {observation!r}")
-    counts = value_counts(actions)
-    return [read_row(each, count, observation) for each, count in zip(answers, counts, strict=True)]
+    parts = zip(answers, actions.counts.tolist(), actions.start.tolist(), strict=True)
+    return [read_row(each, count, observation, first) for each, count, first in parts]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TablePolicy:
     """Probabilities by the place of an observation in an array."""
 
     table: FloatArray  # [*observations, A]
     encoding: StateEncoding
+
+    __repr__ = in_a_line
 
     def __call__(self, observation: Any) -> FloatArray:
         """The row of the observation."""

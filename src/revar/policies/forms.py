@@ -10,14 +10,18 @@ import numpy as np
 from revar.environments.opening import import_object
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
+from revar.model.records import in_a_line
 from revar.model.validation import as_floats, check_count, check_share
 from revar.policies.interface import (
     ask_all,
     check_predictor,
     is_batched,
+    no_row,
     predict_best,
+    row_of_action,
     stack,
 )
+from revar.policies.saved_models import load_model
 from revar.policies.stable_baselines import read_tensor
 
 # From an observation to the probability of every action.
@@ -27,11 +31,13 @@ ObservationPolicy = Callable[[Any], Any]
 # The policies made below are records, not closures, so that they can be sent to workers.
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Constant:
     """The same probabilities whatever is observed."""
 
     row: FloatArray  # [A]
+
+    __repr__ = in_a_line
 
     def __call__(self, observation: Any) -> FloatArray:
         """The row."""
@@ -59,15 +65,37 @@ class _EpsilonGreedy:
         return _soften(answer, answer.ndim == 1, self.epsilon, self.actions)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SoftTable:
     """What `epsilon_greedy` makes of an array; indexed like one."""
 
     table: FloatArray  # [*observations, A]
 
+    __repr__ = in_a_line
+
     def __call__(self, observation: Any) -> FloatArray:
         """The row of an observation that is its own index."""
         return np.asarray(self.table[observation])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        return np.array(self.table, dtype=dtype, copy=copy)
+
+
+@dataclass(frozen=True, eq=False)
+class OrAction:
+    """A user's function: it gives probabilities, or an action, which is then certain."""
+
+    function: ObservationPolicy
+    actions: int
+    first: int = 0  # what the first action is called
+
+    def __call__(self, observation: Any) -> Any:
+        """The probabilities."""
+        answer = self.function(observation)
+        row = row_of_action(answer, self.actions, self.first, observation)
+        if row is None and (isinstance(answer, str) or not hasattr(answer, "__len__")):
+            raise no_row(answer, observation)
+        return answer if row is None else row
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,18 +182,20 @@ def policy_from_predictor(
 
 
 def load_policy(name: str, epsilon: float | None = None, actions: int | None = None) -> Any:
-    """A policy by name: uniform, a .npy or .npz file, or module:function."""
+    """A policy by name: uniform, a .npy or .npz file, a model's .zip, or module:function."""
     policy: Any
     if name == "uniform":
         policy = name
     elif Path(name).suffix in (".npy", ".npz"):
         policy = _table_of(name)
+    elif Path(name).suffix == ".zip":
+        policy = load_model(name)
     elif ":" in name:
         policy = import_object(name, "policy")
     else:
         raise InputError(
-            f"policy {name!r} is not known; give 'uniform', a .npy or .npz file, or "
-            f"'module:function'"
+            f"policy {name!r} is not known; give 'uniform', a .npy or .npz file, the .zip of a "
+            f"Stable-Baselines3 model, or 'module:function'"
         )
     if epsilon is None:
         return policy
@@ -192,8 +222,42 @@ def _table_of(name: str) -> FloatArray:
         return np.asarray(content["policy" if "policy" in names else names[0]])
 
 
-def resolve_policy(policy: Any, actions: int) -> Any:
-    """A policy in any form as a function of the observation or, if it is a table, as it is."""
+def fit_table(
+    policy: Any, table: FloatArray, shape: tuple[int, ...], actions: int, first: int = 0
+) -> FloatArray:
+    """The probabilities of an array policy over observations of that shape, [*shape, A].
+
+    An array [*shape] of actions, which count from `first`, takes them for certain.
+    """
+    wanted = (*shape, actions)
+    if table.shape == wanted:
+        return table
+    if table.shape != shape:
+        raise InputError(
+            f"policy has shape {table.shape}; for these observations it is {wanted}, or {shape} of "
+            f"actions"
+        )
+    if np.asarray(policy).dtype.kind not in "biu":
+        raise InputError(
+            f"policy has shape {shape}, one number for each observation, and they are no actions, "
+            f"which are whole numbers; probabilities have shape {wanted}, and "
+            f"revar.epsilon_greedy makes them"
+        )
+    places = table.astype(np.int64) - first
+    outside = (places < 0) | (places >= actions)
+    if outside.any():
+        raise InputError(
+            f"policy has the action {table[outside][0]:g}; actions are {first} to "
+            f"{first + actions - 1}"
+        )
+    return np.asarray(np.eye(actions)[places])
+
+
+def resolve_policy(policy: Any, actions: int, first: int = 0) -> Any:
+    """A policy in any form as a function of the observation or, if it is a table, as it is.
+
+    A function may answer with one of the actions, which count from `first`.
+    """
     if isinstance(policy, str | Path):
         policy = load_policy(str(policy))
     if isinstance(policy, str):
@@ -202,4 +266,8 @@ def resolve_policy(policy: Any, actions: int) -> Any:
         policy = policy_from_predictor(policy, actions)
     if isinstance(policy, SoftTable):
         return policy.table
-    return ask_one_by_one(policy) if callable(policy) else policy
+    if not callable(policy):
+        return policy
+    single = ask_one_by_one(policy)
+    ours = isinstance(policy, Constant | _EpsilonGreedy | _Distribution)
+    return single if ours else OrAction(single, actions, first)

@@ -1,8 +1,9 @@
 """What episodes ask of a policy: actions, with the noise that they were drawn from."""
 
 import inspect
-from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,43 @@ class PolicyOfSpaces(Protocol):
         """The policy in an environment with these observations and actions."""
 
 
+class PolicyWithSample(Protocol):
+    """A policy that tells its noise: see `evaluate`."""
+
+    def sample(self, observation: Any, rng: np.random.Generator, /) -> Any:
+        """An action, and the standard normal noise that it was made of."""
+
+
+class PolicyWithSampleBatch(Protocol):
+    """The same for observations side by side."""
+
+    def sample_batch(self, observations: Any, rngs: list[np.random.Generator], /) -> Any:
+        """Actions, and the noise of each."""
+
+
+class PolicyWithPredict(Protocol):
+    """A trained model, as Stable-Baselines3 has it."""
+
+    def predict(self, observation: Any, *, deterministic: bool = ...) -> Any:
+        """An action, and the model's state."""
+
+
+# What users may give as a policy: a name or file, an array or lists of probabilities or of actions,
+# a function of the observation, one of revar's policies, or a trained model.
+PolicyLike: TypeAlias = (
+    str
+    | Path
+    | NDArray[Any]
+    | Sequence[Any]
+    | Callable[[Any], Any]
+    | PolicyOfSpaces
+    | SampledPolicy
+    | PolicyWithSample
+    | PolicyWithSampleBatch
+    | PolicyWithPredict
+)
+
+
 def ask_policy(policy: Any, observation: Any, *more: Any) -> Any:
     """What a policy answers to an observation."""
     try:
@@ -53,6 +91,34 @@ def ask_policy(policy: Any, observation: Any, *more: Any) -> Any:
             f"the policy raised {type(error).__name__} at observation {observation!r}: "
             f"{first_line(error)}"
         ) from error
+
+
+def row_of_action(answer: Any, count: int, first: int, observation: Any) -> list[float] | None:
+    """The probabilities of a policy that answers with an action: 1 for it, and 0 for all others.
+
+    The first of `count` actions is called `first`. None where the answer is no whole number.
+    """
+    try:
+        number = np.asarray(answer)
+    except ValueError:  # lists of different lengths
+        return None
+    if number.size != 1 or number.dtype.kind not in "biu" or (number.ndim == 1 and count == 1):
+        return None
+    place = int(number.item()) - first
+    if not 0 <= place < count:
+        raise InputError(
+            f"the policy gives the action {number.item()} at observation {observation!r}; actions "
+            f"are {first} to {first + count - 1}"
+        )
+    return [float(place == other) for other in range(count)]
+
+
+def no_row(answer: Any, observation: Any) -> InputError:
+    """The sentence about a policy that gives neither probabilities nor an action."""
+    return InputError(
+        f"the policy gives {answer!r} at observation {observation!r}, which is no row of "
+        f"probabilities and no action"
+    )
 
 
 def is_batched(policy: Any) -> bool:

@@ -15,7 +15,7 @@ from revar.model.arrays import FloatArray
 from revar.model.law import Law, Normal
 from revar.policies.categorical import ProbabilityPolicy, TablePolicy
 from revar.policies.continuous import Deterministic, DeterministicPolicy, UniformPolicy
-from revar.policies.forms import SoftTable, load_policy
+from revar.policies.forms import SoftTable, fit_table, load_policy
 from revar.policies.interface import (
     Draw,
     SampledPolicy,
@@ -200,7 +200,6 @@ def _table(policy: Any, observations: Layout, actions: Layout) -> TablePolicy:
             f"policy is an array; observations must then be discrete, not {observations.space}"
         )
     encoding = make_encoding(observations.space)
-    wanted = (*encoding.shape, actions.count)
-    if table.shape != wanted:
-        raise InputError(f"policy has shape {table.shape}; for these observations it is {wanted}")
-    return TablePolicy(table, encoding)
+    return TablePolicy(
+        fit_table(policy, table, encoding.shape, actions.count, actions.start), encoding
+    )

@@ -7,10 +7,11 @@ from typing import Any
 from revar.model.arrays import FloatArray
 from revar.model.mdp import TabularMDP
 from revar.model.question import Difference, Question
+from revar.model.records import in_a_line
 from revar.registry import Registry
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Problem:
     """The environment, and the policy whose value is wanted, or its difference to another's."""
 
@@ -20,6 +21,8 @@ class Problem:
     # For problems on a square grid, state by state in rows: each action's step down and right.
     moves: tuple[tuple[int, int], ...] = ()
     against: FloatArray | None = None  # [S, A] if the difference to this policy is wanted
+
+    __repr__ = in_a_line
 
     @property
     def question(self) -> Question:

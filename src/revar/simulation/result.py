@@ -1,6 +1,7 @@
 """What many runs of one strategy on one problem gave, and the job that they are."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -9,13 +10,14 @@ from revar.estimators.estimator import Estimate, Estimator, JointEstimate, norma
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.budget import Budget
 from revar.model.mdp import TabularMDP
+from revar.model.records import HasColumns, html_table, in_a_line
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
 from revar.model.validation import check_confidence
 from revar.strategies.strategy import Plan, Strategy
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class RunEstimates:
     """Estimates of finished runs at every checkpoint, beside the truth.
 
@@ -30,6 +32,8 @@ class RunEstimates:
     estimates: FloatArray  # [run, checkpoint]
     standard_errors: FloatArray  # [run, checkpoint]
     unvisited_probability: FloatArray  # [run, checkpoint]
+
+    __repr__ = in_a_line
 
     @property
     def runs(self) -> int:
@@ -65,8 +69,8 @@ class RunEstimates:
         return self.estimates - self.true_value
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SimulationResult(RunEstimates):
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SimulationResult(RunEstimates, HasColumns):
     """What `simulate` returns: the estimates, and what the runs did."""
 
     visits: IntArray  # [run, state, action] after the last episode
@@ -83,6 +87,46 @@ class SimulationResult(RunEstimates):
     def steps(self) -> IntArray:
         """How many steps each run had, [run]."""
         return np.asarray(self.visits.sum(axis=(1, 2)))
+
+    def columns(self) -> dict[str, Any]:
+        """A row for each run and checkpoint; of several values, for each of them, too."""
+        shape = self.estimates.shape
+        places = np.indices(shape)
+        return {
+            "run": places[0].ravel(),
+            "checkpoint": self.checkpoints[places[1]].ravel(),
+            **({"value": places[2].ravel()} if len(shape) > 2 else {}),
+            "estimate": self.estimates.ravel(),
+            "standard_error": self.standard_errors.ravel(),
+            "unvisited_probability": self.unvisited_probability.ravel(),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the runs come to at every checkpoint, as plain numbers and lists."""
+        return {
+            "strategy": self.strategy,
+            "estimator": self.estimator,
+            "true_value": np.asarray(self.true_value).tolist(),
+            "runs": self.runs,
+            "unit": self.unit,
+            "checkpoints": self.checkpoints.tolist(),
+            "mse": self.mse.tolist(),
+            "mse_standard_error": self.mse_standard_error.tolist(),
+            "coverage": self.coverage().tolist(),
+            "complete": self.complete,
+        }
+
+    def _repr_html_(self) -> str:
+        if self.runs == 0:
+            return html_table([], caption=f"{self.strategy}: no run was finished")
+        last = f"{self.checkpoints[-1]:,.6g} {self.unit}"
+        rows = [
+            ("true value", _numbers(self.true_value)),
+            ("mean estimate", _numbers(self.estimates[:, -1].mean(axis=0))),
+            ("mean squared error", _numbers(self.mse[-1])),
+            ("95% intervals that held", _numbers(100.0 * self.coverage()[-1]) + "%"),
+        ]
+        return html_table(rows, caption=f"{self.strategy}, {self.runs:,} runs of {last}")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -164,6 +208,10 @@ class Job:
             interrupted=bool(self.stop[0]),
             datasets=tuple(self.datasets[run] for run in ended) if self.keep_episodes else (),
         )
+
+
+def _numbers(values: Any) -> str:
+    return ", ".join(f"{number:.4g}" for number in np.ravel(values))
 
 
 def _whole_where_possible(numbers: FloatArray) -> FloatArray | IntArray:

@@ -31,6 +31,7 @@ from revar.strategies.selection import DRAWN, Selection
 from revar.strategies.strategy import (
     Plan,
     Strategy,
+    StrategyLike,
     check_limits_known,
     find_strategy,
     make_plan,
@@ -44,7 +45,7 @@ from revar.theory.values import occupancy, policy_value
 def simulate(
     mdp: TabularMDP,
     question: Any,
-    strategy: str | Strategy,
+    strategy: StrategyLike,
     *,
     episodes: int | None = None,
     steps: int | None = None,
@@ -82,6 +83,11 @@ def simulate(
         raise InputError(f"mdp is a {type(mdp).__name__}; it must be a TabularMDP")
     strategy, estimator = find_strategy(strategy), find_estimator(estimator)
     runs, allowed = check_count(runs, "runs"), check_budget(episodes, steps, budget, cost)
+    if progress is not None and not callable(progress):
+        raise InputError(
+            f"progress is {progress!r}; it must be a function, such as revar.progress_bar gives: "
+            f"with revar.progress_bar('runs') as progress: simulate(..., progress=progress)"
+        )
     threads = available_threads() if threads is None else check_count(threads, "threads")
     check_whole(seed, "seed")
     check_whole(first_run, "first_run")

@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.limits import Limits
+from revar.model.records import in_a_line
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.validation import as_floats
@@ -26,7 +27,7 @@ FOR_SAMPLED = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """Which action to take in each state until the plan is made anew.
 
@@ -40,6 +41,8 @@ class Plan:
     lasts: int | None = None
     visits_first: int = 1  # tracked actions with fewer visits than this go first
     alternates: bool = False  # scores are [kind of episode, S, A]
+
+    __repr__ = in_a_line
 
     def __post_init__(self) -> None:
         scores = np.ascontiguousarray(as_floats(self.scores, "scores of a plan"))
@@ -101,10 +104,13 @@ class Strategy(ABC):
         return None
 
 
+# What users may give as a strategy: its id, or itself.
+StrategyLike: TypeAlias = str | Strategy
+
 strategies: Registry[type[Strategy]] = Registry("strategy", "revar.strategies")
 
 
-def find_strategy(strategy: str | Strategy) -> Strategy:
+def find_strategy(strategy: StrategyLike) -> Strategy:
     """The strategy itself, or the one of that id with its defaults."""
     if isinstance(strategy, str):
         return strategies.find(strategy)()

@@ -9,6 +9,7 @@ from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.limits import Limits, check_limits
 from revar.model.mdp import TabularMDP
+from revar.model.records import in_a_line
 from revar.model.structure import reachable_layers
 from revar.model.task import check_question
 from revar.theory.costs import combination_costs, find_leader, one_step_costs, weighted_sum
@@ -31,7 +32,7 @@ FIRST_SWEEPS = 16
 LEAST_WEIGHT = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OptimalFlow:
     """The best way to collect, what it achieves, and how far from the best it can be.
 
@@ -45,6 +46,8 @@ class OptimalFlow:
     gap: float  # no behavior has a K*MSE below limit - gap
     weights: FloatArray  # [Q]
     cost: float = 1.0  # what an episode costs, 1 where no cost is given
+
+    __repr__ = in_a_line
 
 
 def optimal_flow(

@@ -12,6 +12,7 @@ import numpy as np
 from revar.errors import InputError
 from revar.model.arrays import BoolArray, FloatArray
 from revar.model.mdp import TabularMDP
+from revar.model.records import in_a_line
 from revar.model.task import check_policy
 from revar.model.validation import check_episodes
 from revar.theory.costs import estimation_variance
@@ -19,12 +20,14 @@ from revar.theory.recursions import proportion_sweeps
 from revar.theory.values import occupancy
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SamplingProportions:
     """How often the oracle takes each action, and how much variance each state stands for."""
 
     behavior: FloatArray  # [S, A] b*(a|s)
     normalizers: FloatArray  # [S] B(s)
+
+    __repr__ = in_a_line
 
 
 def sampling_proportions(mdp: TabularMDP, policy: Any) -> SamplingProportions:

@@ -140,6 +140,8 @@ def test_what_only_a_table_knows(plain: revar.EvaluationResult) -> None:
 def test_a_figure(plain: revar.EvaluationResult, tmp_path: Path) -> None:
     plain.plot(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 1000
+    evaluate(method="mean").plot(tmp_path / "mean.png")
+    assert (tmp_path / "mean.png").stat().st_size > 1000
 
 
 def test_progress_says_what_is_going_on() -> None:

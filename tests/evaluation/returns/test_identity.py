@@ -58,7 +58,7 @@ def test_what_was_set_later_is_a_caution(tmp_path: Path) -> None:
     heavy = run(path, poles(20.0), **options)
     assert "may be another than that of the file: gravity was 9.8 and is 20.0" in str(heavy)
     assert "caution" in heavy.table()
-    policies = {"a": "uniform", "b": worlds_other}
+    policies: dict[str, Any] = {"a": "uniform", "b": worlds_other}
     both = tmp_path / "both.npz"
     paired: dict[str, Any] = {"horizon": 20, "seed": 1, "method": "mean"}
     revar.compare(poles(), policies, episodes=10, save=both, **paired)

@@ -16,9 +16,11 @@ from revar.environments.opening import (
 )
 from revar.errors import InputError
 from revar.evaluation.amounts import describe
+from revar.evaluation.episode_file import EpisodeFile
 from revar.evaluation.goals import ComparisonGoal, ValueGoal
 from revar.evaluation.identity import describe_environment
 from revar.evaluation.result import CollectedResult
+from revar.evaluation.resuming import SAME_RETURNS, check_same, refuse_overspent
 from revar.evaluation.returns.critics import CriticChoice, Served, choose_critics
 from revar.evaluation.returns.fingerprint import Identity
 from revar.evaluation.returns.fitting import Resets, ReturnEstimator
@@ -28,7 +30,6 @@ from revar.evaluation.returns.prior import check_practice, use_prior
 from revar.evaluation.returns.records import Setting
 from revar.evaluation.returns.run import ReturnEvaluation
 from revar.evaluation.returns.workers import EpisodesSetup, PoolEpisodes
-from revar.evaluation.run import SAME_RETURNS, check_same, refuse_overspent
 from revar.evaluation.settings import (
     CollectionSettings,
     path_to_write,
@@ -120,7 +121,7 @@ def collect_returns(
             estimator,
             conditions,
             identity,
-            path_to_write(settings.save, settings.resume),
+            EpisodeFile(path_to_write(settings.save, settings.resume)),
             interrupt,
             stored,
         )

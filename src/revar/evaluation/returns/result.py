@@ -12,12 +12,13 @@ from revar.critics.interface import CriticFamily, Experience, ValueFunction
 from revar.errors import InputError
 from revar.evaluation.returns.saving import FittedCritics
 from revar.model.arrays import FloatArray
+from revar.model.records import in_a_line
 
 CLOSE = 1.05  # a gain below is called none
 OF_STEPS = ("inputs", "elapsed", "rewards", "scores", "actions", "noise")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ReturnFindings:
     """Returns of whole episodes, what critics took from their variance, and what that took."""
 
@@ -33,6 +34,8 @@ class ReturnFindings:
     resets_note: str = ""  # why there are none, where that was decided here
     observations_note: str = ""  # which of them are not as their space says
     environment_note: str = ""  # what has changed since the file that the run went on from
+
+    __repr__ = in_a_line
 
     @property
     def resets(self) -> int:
@@ -138,13 +141,15 @@ class ReturnFindings:
         return f"{text}; learning critics adds {added}%" if added else text
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PairedFindings:
     """The returns of several policies that started alike."""
 
     each: dict[str, ReturnFindings]
     steps: FloatArray  # [J] of an episode, the mean
     costs: FloatArray  # [J] of an episode, the mean; 1 where the budget is in no cost
+
+    __repr__ = in_a_line
 
     @property
     def method(self) -> str:

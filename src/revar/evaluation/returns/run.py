@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,16 +11,17 @@ import numpy as np
 
 from revar.collection.checkpoints import FIRST_CHECKPOINT
 from revar.collection.spending import count_affordable
-from revar.datasets.files import Conditions, save_dataset
+from revar.datasets.files import Conditions
 from revar.errors import InputError
 from revar.evaluation.amounts import spent_on
+from revar.evaluation.episode_file import EpisodeFile
 from revar.evaluation.result import Checkpoint, CollectedResult
 from revar.evaluation.returns.fingerprint import Identity
 from revar.evaluation.returns.fitting import ReturnEstimator
 from revar.evaluation.returns.paired import PairedEpisodes, PairedEstimator
 from revar.evaluation.returns.play import EpisodePlayer
 from revar.evaluation.returns.workers import PoolEpisodes
-from revar.evaluation.run import EvaluationError, FreeEpisodes
+from revar.evaluation.run import EvaluationError, FreeEpisodes, UnsavedError
 from revar.evaluation.stopping import EpisodeError, Stopped
 from revar.interrupts import Interrupt
 from revar.model.amounts import COST, EpisodeTotals
@@ -48,7 +48,7 @@ class ReturnEvaluation:
     estimator: ReturnEstimator | PairedEstimator
     conditions: Conditions
     identity: Identity  # of the policies and the environment
-    path: Path | None
+    file: EpisodeFile
     interrupt: Interrupt
     stored: Episodes | None = None
     finished: int = 0  # episodes
@@ -186,20 +186,26 @@ class ReturnEvaluation:
                 self._save()
         if trouble is not None:
             where = f"episode {trouble.episode}: " if isinstance(trouble, EpisodeError) else ""
-            raise EvaluationError(f"{where}{trouble}", result)
+            text = f"{where}{trouble}"
+            if self.file.trouble is not None:
+                kept = self.file.keep_elsewhere(self.episodes, self._conditions())
+                raise UnsavedError(f"{text}; {kept}", result)
+            raise EvaluationError(text, result)
         if result is None:
             whose = "the first episode" if self.estimator.policies == 1 else "one of every policy"
             raise EvaluationError(f"stopped before {whose} was complete", None)
+        if self.file.trouble is not None:
+            kept = self.file.keep_elsewhere(self.episodes, self._conditions())
+            raise UnsavedError(kept, result) from self.file.trouble
         return result
 
     def _save(self) -> None:
         # What was stopped among the stored episodes has nothing new to write.
         stored = 0 if self.stored is None else len(self.stored)
-        if self.path is None or self.finished == 0 or self.finished < stored:
+        if self.file.path is None or self.finished == 0 or self.finished < stored:
             return
-        assert self.episodes is not None
         with self.interrupt.ignore():
-            save_dataset(self.episodes, self.path, conditions=self._conditions())
+            self.file.write(self.episodes, self._conditions())
 
     def _conditions(self) -> Conditions:
         """The conditions, with what is needed to go on from here."""

@@ -11,18 +11,21 @@ import numpy as np
 from revar.critics.linear_critic import LinearCritic
 from revar.critics.network_critic import NetworkCritic
 from revar.errors import InputError
+from revar.model.records import in_a_line
 
 FORMAT = "revar.Critics"
 VERSION = 1
 KINDS: dict[str, Any] = {"linear": LinearCritic, "network": NetworkCritic}  # by family
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FittedCritics:
     """A critic of every family, learned from all episodes of a run; fixed from then on."""
 
     critics: Mapping[str, Any]  # by family
     seeds: tuple[int, ...]  # of the episodes: those of the run, and earlier ones that joined them
+
+    __repr__ = in_a_line
 
     def save(self, path: str | Path) -> None:
         """Write them (.npz)."""

@@ -1,0 +1,35 @@
+"""Messages in the words of the command line: the same sentences, with options for parameters."""
+
+import re
+
+# What Python's parameters are called here; others by their own names.
+OPTIONS = {
+    **{"env_options": "--env-option", "limits": "limits", "save": "--output"},
+    **{"policy": "--policy", "threads": "--threads", "engine": "--engine"},
+}
+PARAMETERS = (
+    *("address", "batch", "bins", "budget", "confidence", "cost", "critics", "decide", "discount"),
+    *("environments", "episodes", "features", "half_width", "horizon", "indifference", "method"),
+    *("prior", "resets", "resume", "seed", "steps", "strategy", "workers"),
+)
+# A parameter and its equals sign, with what is given, if that is a word or a number.
+_GIVEN = re.compile(rf"\b({'|'.join((*PARAMETERS, *OPTIONS))})=(\.\.\.|[\w.]+)?(?=[ ,;:)]|$)")
+_PHRASES = {
+    "bins=revar.Bins(...) of edges, or equal ones between bounds: revar.Bins.uniform(low, high, "
+    "counts)": "--bins '[[-1.0, 0.0, 1.0], [0.0]]'",
+    "bins=revar.Bins(...)": "--bins '[[-1.0, 0.0, 1.0], [0.0]]'",
+    "revar.epsilon_greedy": "--epsilon 0",
+}
+
+
+def in_options(message: str) -> str:
+    """The sentence with `--name value` for `name=value`."""
+    for phrase, here in _PHRASES.items():
+        message = message.replace(phrase, here)
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        here = OPTIONS.get(name, f"--{name.replace('_', '-')}")
+        return here if value in (None, "...") else f"{here} {value}"
+
+    return _GIVEN.sub(option, message)

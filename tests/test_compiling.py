@@ -1,0 +1,87 @@
+"""Compiling is said while it happens, and done once even where the package cannot be written to."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+
+import revar
+from revar import progress
+from revar.compilation import watch_compiling
+
+COMPILE = """
+from revar import find_problem
+from revar.compilation import watch_compiling
+from revar.simulation import world
+told = []
+with watch_compiling(told.append):
+    world.World.of(find_problem("bandit").mdp)
+print(world.__file__, bool(told))
+"""
+
+
+def compile_something() -> None:
+    inner = numba.njit(lambda number: number + 1)
+    assert numba.njit(lambda number: inner(number) * 2)(3) == 8
+
+
+def test_nested_compilations_are_told_once() -> None:
+    told: list[bool] = []
+    with watch_compiling(told.append):
+        compile_something()
+        compile_something()
+    compile_something()
+    assert told == [True, False, True, False]
+
+
+def test_the_bar_says_so_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+
+    @contextmanager
+    def recording(*_: Any) -> Iterator[Any]:
+        yield lambda *what: shown.append(what)
+
+    monkeypatch.setattr(progress, "_bar", recording)
+    with revar.progress_bar("flow") as show:
+        compile_something()
+        show(3, 10, "collecting")
+        compile_something()
+    assert shown == [
+        (0, None, "compiling (first run only)"),
+        (0, None, ""),
+        (3, 10, "collecting"),
+        (3, 10, "compiling (first run only)"),
+        (3, 10, "collecting"),
+    ]
+
+
+def test_machine_code_is_kept_in_the_users_cache(tmp_path: Path) -> None:
+    """Where the package's folders take no new files, as those of a system's Python."""
+    package = tmp_path / "revar"
+    source = Path(revar.__file__).parent
+    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in {path.parent for path in package.rglob("*.py")}:
+        (folder / "__pycache__").touch()  # a file: no folder can be made, not even by root
+    cache = tmp_path / "cache"
+
+    def start() -> str:
+        return subprocess.run(
+            [sys.executable, "-c", COMPILE],
+            env={**os.environ, "PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(cache)},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    place = package / "simulation" / "world.py"
+    assert start() == f"{place} True\n"
+    assert list(cache.rglob("world.*.nbc"))
+    assert start() == f"{place} False\n"
