@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 # The environment is rebuilt when the declared dependencies change, and only then.
 READY := $(VENV)/.ready
-DOCS_READY := $(VENV)/.docs-ready
+# The site has an environment of its own: its generator reads the source, and imports nothing of it.
+DOCS_VENV := .venv-docs
+DOCS_READY := $(DOCS_VENV)/.ready
 
 .PHONY: demo test lint bench docs clean
 
@@ -28,10 +30,10 @@ bench: $(READY)  ## speed as ratios, measured in one run, written to benchmarks/
 	$(BIN)/python -m benchmarks
 
 docs: $(DOCS_READY)  ## the documentation as a static site in site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	rm -rf $(VENV) $(DOCS_VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml
@@ -40,6 +42,8 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
-$(DOCS_READY): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+$(DOCS_READY): pyproject.toml
+	test -x $(DOCS_VENV)/bin/python || $(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS_VENV)/bin/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' > $(DOCS_VENV)/requirements.txt
+	$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $(DOCS_VENV)/requirements.txt
 	touch $@

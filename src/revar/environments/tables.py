@@ -20,7 +20,7 @@ def from_gymnasium(
 ) -> TabularMDP:
     """The model of an environment that has a transition table `P`, as FrozenLake and Taxi do.
 
-    P[s][a] lists (probability, successor, reward, terminated); entries of one successor are
+    `P[s][a]` lists (probability, successor, reward, terminated); entries of one successor are
     summed, and whatever terminates becomes the end of the episode. The horizon is the time limit
     unless given, and the first state's distribution `initial_state_distrib` unless given.
     `env_options` are for opening an environment that is given by name.
