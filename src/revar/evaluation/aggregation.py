@@ -92,8 +92,22 @@ def check_aggregation(
     """Play the policy on raw observations, and compare its mean return with the estimate.
 
     The mean return needs no states, so that they cannot bias it. The check sees both effects of
-    bins: the policy acts by their centres, and states are not Markov. `policy` is given as in
-    `evaluate`; an array over binned observations needs the `bins`.
+    bins: the policy acts by their centres, and states are not Markov.
+
+    Parameters
+    ----------
+    result
+        Of `evaluate` with `bins`.
+    env, env_options
+        As in `evaluate`.
+    policy
+        As in `evaluate`; an array over binned observations needs the `bins`.
+    episodes
+        How many are played.
+    seed
+        Of these episodes.
+    bins
+        Those of the policy's array.
     """
     count, first = check_count(episodes, "episodes"), check_whole(seed, "seed")
     opened = open_environment(env, env_options)
