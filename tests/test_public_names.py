@@ -4,6 +4,7 @@ import inspect
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,7 +102,9 @@ def listed_parameters(docstring: str) -> list[str]:
 
 def test_every_parameter_is_documented() -> None:
     items = {name: getattr(revar, name) for name in sorted(revar._HOMES)}
-    public = {name: item for name, item in items.items() if inspect.isfunction(item)}
+    public: dict[str, Any] = {
+        name: each for name, each in items.items() if inspect.isfunction(each)
+    }
     public |= {name: items[name] for name in BUILT}
     public |= {"Campaign.create": revar.Campaign.create, "Campaign.open": revar.Campaign.open}
     different = {
