@@ -98,10 +98,14 @@ class Campaign(CampaignLog):
             Of several policies: "best" (the default), "values", or "difference" of two.
         actions
             How many there are, where no table says so.
-        horizon, discount
-            Of the value that is wanted.
-        episodes, steps, budget
-            What may be spent, one of them. With `budget` every `reward` tells what its step cost.
+        horizon
+            Steps after which an episode is over.
+        discount
+            Of later rewards.
+        episodes, steps
+            What may be spent; one of these and `budget`.
+        budget
+            What may be spent of a cost, which every `reward` then tells.
         limits
             What collection may not do: a `revar.Limits`, or a mapping of its arguments, with
             `max_sums` by name; every `reward` tells the amounts of these.
@@ -111,8 +115,10 @@ class Campaign(CampaignLog):
             Of all choices; drawn if it is not given.
         lease
             Seconds of silence after which an episode gives its place in the budget to another one.
-        half_width, confidence
+        half_width
             Start no more episodes once the interval is as narrow; it allows for every look at it.
+        confidence
+            Of that interval.
         campaign_id
             The same name and id again give the same campaign, as it was first created.
         """

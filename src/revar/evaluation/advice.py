@@ -114,7 +114,9 @@ def advise(
         As in `evaluate`.
     half_width, confidence
         Of the interval that is wanted.
-    horizon, discount
+    discount
+        As in `evaluate`.
+    horizon
         As in `evaluate`; a dataset needs the horizon, unless an evaluation has saved the file,
         which then also knows the discount.
     pilot
@@ -133,7 +135,11 @@ def advise(
         name.
     limits
         Within which flow collects.
-    method, features, resets, critics
+    method
+        As in `evaluate`.
+    resets
+        As in `evaluate`.
+    features, critics
         As in `evaluate`.
     """
     check_half_width(half_width)

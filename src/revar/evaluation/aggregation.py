@@ -98,8 +98,10 @@ def check_aggregation(
     ----------
     result
         Of `evaluate` with `bins`.
-    env, env_options
+    env
         As in `evaluate`.
+    env_options
+        For opening it.
     policy
         As in `evaluate`; an array over binned observations needs the `bins`.
     episodes

@@ -69,8 +69,11 @@ def evaluate(
         DeterministicPolicy, what `policy_from_sb3` makes, or an object with `sample`.
     strategy
         How a table is collected: an id, or a strategy.
-    episodes, steps, budget
-        What may be spent, one of them. An episode is begun as long as anything is left.
+    episodes, steps
+        What may be spent; one of these and `budget`. An episode is begun as long as anything is
+        left.
+    budget
+        What may be spent of `cost`.
     cost
         What steps take from a `budget`: an array [*observations, actions], a function of
         observation and action, or the name under which the environment's `info` reports it.
@@ -211,8 +214,12 @@ def compare(
         As in `evaluate`.
     policies
         A mapping from names to policies, each given as in `evaluate`.
-    episodes, steps, budget, cost
+    episodes, steps
         What may be spent, as in `evaluate`.
+    budget
+        What may be spent of `cost`.
+    cost
+        As in `evaluate`.
     question
         What the episodes are to answer: "best", "values" (all of them, equally well), or
         "difference" (of two policies).
