@@ -286,10 +286,13 @@ def test_every_width_and_scheme(
 
 
 def cut_off(browser: Browser) -> list[str]:
-    """What reaches beyond the right edge of the window."""
+    """What reaches beyond the right edge of the page, or of the card that it is in."""
     found: list[str] = browser.driver.execute_script(
+        "const right = e => e.getBoundingClientRect().right;"
+        "const page = document.querySelector('main');"
+        "const edge = e => right(e.parentElement.closest('.card') || page);"
         "return [...document.querySelectorAll('main *')].filter("
-        "  e => e.getBoundingClientRect().right > window.innerWidth + 1 && !e.closest('pre')"
+        "  e => right(e) > edge(e) + 1 && !e.closest('pre')"
         ").map(e => e.outerHTML.slice(0, 80))"
     )
     return found

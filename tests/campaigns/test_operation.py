@@ -14,15 +14,10 @@ from revar.campaigns import (
     MemoryStorage,
     StorageError,
 )
-from revar.campaigns.commands import (
-    ActionReply,
-    ActRequest,
-    EpisodeReply,
-    Reply,
-    RewardReport,
-)
+from revar.campaigns.commands import ActionReply, EpisodeReply, Reply
 from revar.campaigns.events import Extended, Released, Started
 from revar.campaigns.merging import merge
+from revar.campaigns.requests import ActRequest, RewardReport
 from revar.collection.checkpoints import checkpoint_times, quantile
 from revar.errors import InputError
 from tests.campaigns.worlds import Clock

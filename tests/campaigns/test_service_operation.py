@@ -255,11 +255,68 @@ def until(condition: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["http://[::1", "ftp://host/", "http:///path", "http://u:p@host/", "http://h:x/"]
+    "address",
+    [
+        "http://[::1",
+        "ftp://host/",
+        "http:///path",
+        "http://u:p@host/",
+        "http://h:x/",
+        "http://\xe9..example/",
+        "http://" + "\xe9" * 70 + ".example/",
+        "http://a..example/",
+        "http://host/\xe9",
+        "http://host/a b",
+        "http://host/?a\x00",
+    ],
 )
 def test_addresses_that_a_webhook_cannot_have(address: str) -> None:
     with pytest.raises(InputError, match="the address of the webhook must"):
         webhook.check_webhook(address)
+
+
+def test_addresses_of_webhooks_in_other_alphabets() -> None:
+    found = webhook.check_webhook("https://b\xfccher.example:8443/told?by=us")
+    assert found == "https://xn--bcher-kva.example:8443/told?by=us"
+    assert webhook.check_webhook("http://127.0.0.1:80/told") == "http://127.0.0.1:80/told"
+    assert webhook.check_webhook("http://[::1]:80") == "http://[::1]:80"
+
+
+def test_one_bad_campaign_does_not_end_the_watch(
+    receiver: tuple[str, list[dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nor does a storage that fails in a way that nobody has thought of."""
+    address, messages = receiver
+    monkeypatch.setattr(webhook, "EVERY", 0.02)
+    monkeypatch.setattr(webhook, "PAUSE", 0.02)
+    storage = MemoryStorage()
+    for name in ("bad", "good"):
+        Campaign.create(storage, name, actions=2, horizon=1, episodes=1)
+    read, entries, failures = Campaign.read, storage.entries, iter([True])
+
+    def fail(campaign: Campaign, reader: Any) -> Any:
+        if campaign.name == "bad":
+            raise AssertionError("event 3 follows on event 7")
+        return read(campaign, reader)
+
+    def fail_once() -> Any:
+        if next(failures, False):
+            raise RuntimeError("once")
+        return entries()
+
+    monkeypatch.setattr(Campaign, "read", fail)
+    monkeypatch.setattr(storage, "entries", fail_once)
+    with TestClient(make_app(storage, webhook=address), base_url=LOOPBACK) as client:
+        until(lambda: "campaign bad could not be looked at" in caplog.text)
+        time.sleep(0.1)
+        Campaign.open(storage, "good").close()
+        until(lambda: len(messages) == 1)
+        assert client.get("/health").status_code == 200
+    assert messages[0]["campaign"] == "good"
+    assert caplog.text.count("campaign bad could not be looked at") == 1
+    assert "the campaigns could not be looked at" in caplog.text
 
 
 def test_a_webhook_is_told_of_ends_and_stalls(

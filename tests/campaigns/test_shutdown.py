@@ -79,7 +79,7 @@ def test_a_storage_that_never_answers_does_not_keep_the_service() -> None:
             process.kill()
         assert time.monotonic() - began < SOON
     assert process.returncode == 1
-    assert "ended while these were still at work: revar-read_0" in told
+    assert "ended while these were still at work: revar-check_0" in told
     for each in asked:
         each.join(5)
         assert not each.is_alive()

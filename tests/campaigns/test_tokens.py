@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from revar.campaigns import MemoryStorage
 from revar.campaigns.service.app import make_app
-from revar.campaigns.service.tokens import MOST_WRONG, WRONG_SECONDS, Access, Right, read_tokens
+from revar.campaigns.service.tokens import MOST_WRONG, WRONG_SECONDS, Access, Right
 from revar.errors import InputError
 
 LOOPBACK = "http://127.0.0.1"
@@ -72,11 +72,29 @@ def test_tokens_are_rotated_without_a_restart(
         assert client.get("/api/campaigns").status_code == 401  # the session's token has gone
         assert client.get("/api/campaigns", headers=bearer(WRITER)).status_code == 401
         assert client.get("/api/campaigns", headers=bearer(NEW)).status_code == 200
-        file.write_text("short\n")
-        assert client.get("/api/campaigns", headers=bearer(NEW)).status_code == 200
-        assert "tokens stay as they were" in caplog.text
         file.unlink()
         assert client.get("/api/campaigns", headers=bearer(NEW)).status_code == 200
+        assert "tokens stay as they were" in caplog.text
+
+
+@pytest.mark.parametrize("bad", ["short", f"{WRITER} readonly", "\xe9" * 20, f"{WRITER}\x00"])
+def test_a_bad_line_keeps_no_token_alive(
+    file: Path, bad: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The others are read: one that was removed at the same time is worth nothing."""
+    monkeypatch.setattr("revar.campaigns.service.tokens.FILE_SECONDS", 0.0)
+    with served(file) as client:
+        file.write_bytes(f"{NEW}\n".encode() + bad.encode("latin-1") + f"\n{READER}".encode())
+        statuses = [
+            client.get("/api/campaigns", headers=bearer(token)).status_code
+            for token in (WRITER, NEW, READER)
+        ]
+        assert statuses == [401, 200, 200]
+        assert f"{file}, line 2: a token" in caplog.text
+        assert bad not in caplog.text
+        file.write_text("# all of them are gone\n")
+        for token in (WRITER, NEW, READER):
+            assert client.get("/api/campaigns", headers=bearer(token)).status_code == 401
 
 
 def test_logging_out_revokes_the_session(file: Path) -> None:
@@ -135,7 +153,7 @@ def test_files_that_cannot_be_used(tmp_path: Path, text: str, match: str) -> Non
     path = tmp_path / "tokens.txt"
     path.write_text(text)
     with pytest.raises(InputError, match=match):
-        read_tokens(path)
+        Access(file=path)
 
 
 def test_tokens_given_otherwise_may_read_alone_too() -> None:

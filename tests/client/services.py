@@ -6,18 +6,21 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
 
 from revar.campaigns import Storage
 from revar.campaigns.service.app import listen, make_app
+from revar.campaigns.service.messages import CAMPAIGN_HEADER
 
 
 @contextmanager
-def running(storage: Storage, tokens: Sequence[str] = ()) -> Iterator[str]:
+def running(storage: Storage, tokens: Sequence[str] = (), **settings: Any) -> Iterator[str]:
     """The address of a service that keeps its campaigns in that storage."""
-    config = uvicorn.Config(make_app(storage, tokens), log_level="warning", access_log=False)
+    app = make_app(storage, tokens, **settings)
+    config = uvicorn.Config(app, log_level="warning", access_log=False)
     server = uvicorn.Server(config)
     with listen("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, args=([listener],))
@@ -91,7 +94,7 @@ class Handler(BaseHTTPRequestHandler):
         kept = {
             name: value
             for name, value in self.headers.items()
-            if name.lower() in ("authorization", "content-type")
+            if name.lower() in ("authorization", "content-type", CAMPAIGN_HEADER.lower())
         }
         connection.request(self.command, path, body or None, kept)
         reply = connection.getresponse()

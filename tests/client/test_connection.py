@@ -21,8 +21,8 @@ from revar.campaigns import (
     MemoryStorage,
     Status,
 )
-from revar.campaigns.commands import ActionReply, ActRequest, RewardReport
-from revar.campaigns.log import CampaignLog
+from revar.campaigns.commands import ActionReply
+from revar.campaigns.requests import ActRequest, RewardReport
 from revar.campaigns.storage.interface import CopyError, NameTakenError
 from revar.client import (
     AsyncCampaign,
@@ -195,6 +195,102 @@ def test_more_requests_than_the_service_takes_at_once(
     assert campaign.status().episodes == 10
 
 
+@pytest.mark.parametrize("limit", [2**20, 20_000])
+def test_more_bytes_than_the_service_takes_at_once(limit: int) -> None:
+    """Split where that is known before, and where the service says so; one that is too long alone
+    is refused alone."""
+    states = [str(number) + "x" * 12_000 for number in range(150 if limit == 2**20 else 6)]
+    states[2] += "y" * 4_000 if limit < 2**20 else ""
+    storage = MemoryStorage()
+    with (
+        running(storage, largest_request=limit) as address,
+        losing(address, []) as proxy,
+        revar.connect(proxy.address) as service,
+    ):
+        count = len(states)
+        campaign = service.create("bytes", actions=2, horizon=2, episodes=count, seed=4)
+        started = campaign.start_episodes(count)
+        asked = [
+            ActRequest(episode.id, 0, state, [0.5, 0.5])
+            for episode, state in zip(started, states, strict=True)
+        ]
+        acts = campaign.act_many(asked)
+        assert [act.episode for act in acts if isinstance(act, ActionReply)] == [
+            episode.id for episode in started
+        ]
+        proxy.acted.clear()
+        answers = campaign.reward_many(
+            [
+                RewardReport(episode.id, 0, 1.0, state + "z" * 300, None)
+                for episode, state in zip(started, states, strict=True)
+            ]
+        )
+        assert len(answers) == count
+        assert not any(isinstance(answer, Exception) for answer in answers)
+        if limit == 2**20:
+            assert len(proxy.acted) == 2  # none of which was refused
+        assert campaign.status().steps == count
+
+
+def test_one_that_is_too_long_by_itself() -> None:
+    with running(MemoryStorage(), largest_request=9_000) as address:
+        with revar.connect(address) as service:
+            campaign = service.create("long", actions=2, horizon=2, episodes=3, seed=4)
+            started = campaign.start_episodes(3)
+            acts = campaign.act_many(
+                ActRequest(episode.id, 0, "x" * length, [0.5, 0.5])
+                for episode, length in zip(started, (10, 10_000, 20), strict=True)
+            )
+        assert isinstance(acts[0], ActionReply) and isinstance(acts[2], ActionReply)
+        assert isinstance(acts[1], InputError)
+        assert "9,000 bytes" in str(acts[1]) or "9000" in str(acts[1])
+
+
+def test_malformed_requests_touch_no_others(service: Connection) -> None:
+    """Whatever is wrong with them: what is right beside them is carried out."""
+    bad_acts: list[Any] = [
+        (),
+        ("one",),
+        7,
+        None,
+        ("one", 0, "a", None, "more"),
+        ActRequest(5, 0, "a"),  # type: ignore[arg-type]
+        ActRequest(["one"], 0, "a"),  # type: ignore[arg-type]
+        ActRequest("not an id", 0, "a"),
+        ActRequest("one", "0", "a"),  # type: ignore[arg-type]
+        ActRequest("one", -1, "a"),
+        ActRequest("one", 2**70, "a"),
+        ActRequest("one", 0, {1: 2}),
+        ActRequest("one", 0, {2}),
+        ActRequest("one", 0, "\ud800"),
+        ActRequest("one", 0, "a", [2.0, -1.0]),
+        ActRequest("one", 0, "a", "text"),
+    ]
+    bad_rewards: list[Any] = [
+        (),
+        ("one", 0, 1.0),
+        RewardReport("one", 0, "text", None),  # type: ignore[arg-type]
+        RewardReport("one", 0, 1e300, None),
+        RewardReport("one", -1, 1.0, None),
+        RewardReport("one", 2**70, 1.0, None),
+        RewardReport("one", 0, 1.0, float("inf")),
+        RewardReport("one", 0, 1.0, None, cost=1.0),
+        RewardReport("one", 0, 1.0, None, amounts={"x": 1.0}),
+        RewardReport("one", 0, 1.0, None, amounts="x"),  # type: ignore[arg-type]
+    ]
+    for campaign in both(service, "malformed", policy=POLICY, horizon=2, episodes=3, seed=4):
+        campaign.start_episode("one")
+        acts = campaign.act_many([*bad_acts, ActRequest("one", 0, "a"), *bad_acts])
+        good = acts.pop(len(bad_acts))
+        assert isinstance(good, ActionReply)
+        told = campaign.reward_many([*bad_rewards, RewardReport("one", 0, 1.0, None), *bad_rewards])
+        assert getattr(told.pop(len(bad_rewards)), "over", None) is True
+        for refused in (*acts, *told):
+            assert isinstance(refused, InputError | CampaignError)
+            assert "\n" not in str(refused)
+        assert campaign.status().episodes == 1
+
+
 def test_its_end_and_after(service: Connection) -> None:
     question = {"policy": POLICY, "horizon": 1, "episodes": 400, "seed": 4, "half_width": 10.0}
     local, connected = both(service, "ends", **question)
@@ -327,6 +423,8 @@ def test_tokens_and_paths() -> None:
         "http://host?x=1",
         "http://a b",
         "http://h:port",
+        "http://\xe9..example/",
+        "http://a..b/",
         8,
     ],
 )
@@ -433,12 +531,12 @@ def parameters(signature: inspect.Signature) -> list[tuple[str, Any, Any]]:
 
 @pytest.mark.parametrize("kind", [ConnectedCampaign, AsyncCampaign])
 def test_there_are_the_methods_of_a_campaign(kind: type) -> None:
-    """All but those that work on its log, which stays with the service."""
-    of_log = set(methods(CampaignLog)) - {"execute_one"}
-    expected = {
-        name: parameters(found) for name, found in methods(Campaign).items() if name not in of_log
+    found, expected = methods(kind), methods(Campaign)
+    del expected["after_fork"]  # which Python calls
+    found.pop("after_fork", None)
+    assert {name: parameters(each) for name, each in found.items()} == {
+        name: parameters(each) for name, each in expected.items()
     }
-    assert {name: parameters(found) for name, found in methods(kind).items()} == expected
 
 
 def test_there_are_the_methods_of_an_episode() -> None:
@@ -448,9 +546,8 @@ def test_there_are_the_methods_of_an_episode() -> None:
 
 def test_a_connection_does_what_a_storage_is_asked_for() -> None:
     of_class = {name for name, member in vars(Campaign).items() if isinstance(member, classmethod)}
-    here = {"close", "names", "run"}  # and copies are for merging, which is left to storages
     for kind in (Connection, AsyncConnection):
-        assert set(methods(kind)) - here == of_class - {"copy_of"}
+        assert set(methods(kind)) - {"close", "names", "run"} == of_class
 
 
 def test_creating_takes_the_arguments_of_a_campaign() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import revar
 from revar.campaigns import Campaign, MemoryStorage
-from revar.campaigns.commands import ActionReply, ActRequest, RewardReport
+from revar.campaigns.commands import ActionReply
 from revar.campaigns.events import (
     Acted,
     Archived,
@@ -21,6 +21,7 @@ from revar.campaigns.events import (
     Rewarded,
     Started,
 )
+from revar.campaigns.requests import ActRequest, RewardReport
 from revar.client import AsyncConnection, ConnectedCampaign, ServiceError, exchange
 from tests.campaigns.worlds import World
 from tests.client.services import Proxy, drawn_losses, losing, running

@@ -88,16 +88,24 @@ def test_shares_and_the_rest_make_up_the_variance() -> None:
 
 
 def test_what_folds_teach_each_other_cancels_in_a_difference_of_equals() -> None:
-    found = estimate_returns(_played(), [FAMILY])
     changes = np.random.default_rng(0).standard_normal((4, 4))
-    first = replace(found, fold_changes=changes + changes.T)
-    assert first.fold_covariance == pytest.approx(np.sum((changes + changes.T) ** 2))
-    other = replace(found, fold_changes=-2.0 * (changes + changes.T))
-    joint = joint_fold_covariance([first, first, other])
-    assert joint == pytest.approx(first.fold_covariance * np.outer([1, 1, -2], [1, 1, -2]))
+    first = changes + changes.T
+    joint = joint_fold_covariance([first, first, -2.0 * first])
+    assert joint == pytest.approx(np.sum(first**2) * np.outer([1, 1, -2], [1, 1, -2]))
     # Where folds seem to correct each other the other way round, nothing is taken off.
-    turned = replace(found, fold_changes=changes - changes.T)
-    assert turned.fold_covariance == 0.0
+    turned = changes - changes.T
+    assert joint_fold_covariance([turned]) == 0.0
+    assert np.linalg.eigvalsh(joint_fold_covariance([first, turned])).min() > -1e-12
+
+
+def test_changes_are_what_other_worlds_say_less() -> None:
+    found = estimate_returns(_played(), [FAMILY])
+    explained = found.by_actions + found.by_start
+    for fold, other in ((0, 1), (3, 2)):
+        rows = found.folds == fold
+        change = (explained[fold] - explained[other])[rows].sum() / rows.size
+        assert found.fold_changes[fold, other] == pytest.approx(change)
+    assert found.corrected == pytest.approx(found.returns - np.choose(found.folds, explained))
 
 
 def test_rewards_of_any_size() -> None:

@@ -100,8 +100,8 @@ def _scaling_sees_all(patch: pytest.MonkeyPatch) -> None:
 
 
 def _weights_see_all(patch: pytest.MonkeyPatch) -> None:
-    rule = stacking._Regression.weights
-    patch.setattr(stacking._Regression, "weights", lambda self, _: rule(self, []))
+    rule = stacking.Regression.weights
+    patch.setattr(stacking.Regression, "weights", lambda self, _: rule(self, []))
 
 
 @pytest.mark.parametrize("leak", [_critics_see_all, _scaling_sees_all, _weights_see_all])

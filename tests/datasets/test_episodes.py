@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 import revar
 from revar.datasets import Conditions, load_collected
@@ -123,3 +124,18 @@ def test_through_minari(pushes: bool, tmp_path: Path, monkeypatch: pytest.Monkey
     assert same(replace(found, numbers=None), again)
     with pytest.raises(InputError, match="actions of the episodes are"):
         revar.to_minari(found, "drift/other-v0", worlds.make(pushes=not pushes))
+
+
+def test_keys_that_minari_cannot_hold_are_refused_before_it_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    space = spaces.Dict({"arm": spaces.Dict({"left/speed": spaces.Discrete(3)})})
+    env = worlds.make()
+    env.observation_space = space  # type: ignore[assignment]
+    with pytest.raises(InputError, match="key 'left/speed' has a '/'"):
+        revar.to_minari(some_episodes(), "drift/arm-v0", env)
+    amounts = {"m/s": np.zeros(some_episodes().steps)}
+    with pytest.raises(InputError, match="amount 'm/s' has a '/'"):
+        revar.to_minari(replace(some_episodes(), amounts=amounts), "drift/arm-v0", worlds.make())
+    assert not list(tmp_path.iterdir())

@@ -183,7 +183,8 @@ def test_features_are_numbers_of_one_size() -> None:
     np.testing.assert_array_equal(features.row([[1, 2], [3, 4]]), [1, 2, 3, 4])
     for answer, message in [
         ([1, 2], "there are 2 features of an observation, and were 4 before"),
-        ("words", "features are 'words', which are no numbers"),
+        ("words", "the features function gives 'words'; it must give numbers"),
+        (None, "the features function gives None"),
         ([1, np.nan, 2, 3], "feature 1 of an observation is nan"),
     ]:
         with pytest.raises(InputError, match=message):

@@ -124,19 +124,52 @@ def test_fine_bins_pass_and_coarse_ones_do_not() -> None:
     assert "too coarse" in str(coarse)
 
 
+def run(env: Any = Drift, bins: Bins | None = None, **options: Any) -> revar.EvaluationResult:
+    settings: dict[str, Any] = {"strategy": "on-policy", "horizon": 12, "seed": 0} | options
+    if "budget" not in settings:
+        settings.setdefault("episodes", 400)
+    return revar.evaluate(env, "uniform", bins=bins or Bins([[]]), **settings)
+
+
 def test_evaluate_checks_its_bins() -> None:
-    """A tenth as many episodes show the bias of one bin, and say what they could not show."""
-
-    def run(bins: Bins) -> revar.EvaluationResult:
-        return revar.evaluate(
-            Drift, "uniform", strategy="on-policy", episodes=400, horizon=12, bins=bins, seed=0
-        )
-
-    coarse, fine = run(Bins([[]])), run(Bins.uniform([0.0], [1.0], [10]))
+    """Some more episodes show the bias of one bin, and say what they could not show."""
+    coarse, fine = run(), run(bins=Bins.uniform([0.0], [1.0], [10]))
     check = coarse.table_findings.aggregation
-    assert check is not None and check.episodes == 40 and check.biased
+    assert check is not None and check.episodes == 200 and check.biased
     assert "biased, because bins are too coarse" in str(coarse)
     other = fine.table_findings.aggregation
     assert other is not None and not other.biased
     assert other.visible_bias == pytest.approx(3.84 * other.standard_error)
-    assert f"one below {other.visible_bias:.2g} would hardly be seen" in fine.table()
+    power = f"one below {other.visible_bias:.2g} would hardly be seen"
+    assert power in fine.table() and power in str(fine)
+
+
+def test_environments_that_are_handed_in_are_checked_too() -> None:
+    for env in (Drift(), gymnasium.vector.SyncVectorEnv([Drift] * 3)):
+        check = run(env, episodes=100).table_findings.aggregation
+        assert check is not None and check.episodes == 100 and check.biased
+    few = run(Drift(), episodes=5).table_findings.aggregation
+    assert few is not None and few.episodes == 20
+
+
+class Worn(Drift):
+    """Can be reset so many times."""
+
+    def __init__(self, resets: int) -> None:
+        super().__init__()
+        self.left = resets
+
+    def reset(self, **options: Any) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise RuntimeError("worn out")
+        return super().reset(**options)
+
+
+def test_what_was_not_checked_is_said() -> None:
+    worn = run(Worn(30), episodes=30)
+    assert worn.complete and worn.table_findings.aggregation is None
+    sentence = "bins were not checked: the environment raised RuntimeError in reset: worn out"
+    assert sentence in str(worn) and sentence in worn.table()
+    costly = run(budget=40.0, cost=lambda seen, action: 1.0)
+    assert "bins were not checked: more steps would have a cost" in str(costly)

@@ -1,8 +1,8 @@
 """Live collection: a campaign hands out decisions, takes back outcomes, and survives crashes."""
 
 from revar.campaigns.campaign import Campaign
-from revar.campaigns.commands import ActRequest, RewardReport
 from revar.campaigns.episode import CampaignEpisode
+from revar.campaigns.requests import ActRequest, RewardReport
 from revar.campaigns.rules import (
     BudgetReservedError,
     BudgetSpentError,

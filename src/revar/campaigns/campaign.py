@@ -2,30 +2,26 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from revar.campaigns.commands import (
     ActionReply,
-    ActRequest,
     Command,
     EpisodeReply,
-    RequestError,
-    RewardReport,
-    answer_requests,
     ask_action,
     check_campaign_id,
     check_episode_id,
     extend_budget,
-    make_commands,
     new_campaign_id,
     new_episode_id,
     tell_reward,
 )
 from revar.campaigns.defining import define
 from revar.campaigns.definition import CONFIDENCE, LEASE, StrategyRecord, check_name
-from revar.campaigns.episode import CampaignEpisode
+from revar.campaigns.episode import CampaignEpisode, DescribedCampaign
 from revar.campaigns.events import (
     Archived,
     Closed,
@@ -36,6 +32,14 @@ from revar.campaigns.events import (
 )
 from revar.campaigns.export import dataset_of, export_episodes
 from revar.campaigns.log import CampaignLog, Progress
+from revar.campaigns.requests import (
+    ActRequest,
+    RequestError,
+    RequestKind,
+    RewardReport,
+    answer_requests,
+    make_commands,
+)
 from revar.campaigns.rules import (
     BudgetReservedError,
     BudgetSpentError,
@@ -173,7 +177,7 @@ class Campaign(CampaignLog):
         return cls(store, entry, progress)
 
     @classmethod
-    def copy_of(cls, source: "Campaign", storage: Storage | str, name: str) -> "Campaign":
+    def copy_of(cls, source: DescribedCampaign, storage: Storage | str, name: str) -> "Campaign":
         """An empty copy in another storage, with the same question and id, to merge into."""
         store = open_storage(storage)
         body = msgspec.json.encode(source.definition)
@@ -233,11 +237,11 @@ class Campaign(CampaignLog):
         An answer for each request, in order; one that is refused is answered by its error, and
         does not touch the others.
         """
-        return self._carry_out(lambda each: ask_action(self.definition, *each), requests)
+        return self._carry_out(ActRequest, partial(ask_action, self.definition), requests)
 
     def reward_many(self, reports: Iterable[RewardReport]) -> list[EpisodeReply | RequestError]:
         """What the actions of several episodes led to, in one commit; answers as of `act_many`."""
-        return self._carry_out(lambda each: tell_reward(self.definition, *each), reports)
+        return self._carry_out(RewardReport, partial(tell_reward, self.definition), reports)
 
     def heartbeat(self, episode_id: str) -> EpisodeReply:
         """A sign of life of an episode whose step takes long: its lease begins anew."""
@@ -247,9 +251,11 @@ class Campaign(CampaignLog):
         """Give an episode's place in the budget to others at once; its complete steps count."""
         return self.execute_one(Released(episode_id, "abandoned"))
 
-    def _carry_out(self, command: Callable[[Any], Command], asked: Iterable[Any]) -> list[Any]:
+    def _carry_out(
+        self, kind: RequestKind, command: Callable[..., Command], asked: Iterable[Any]
+    ) -> list[Any]:
         """The answers to requests in one commit, errors among them."""
-        made = make_commands(command, asked)
+        made = make_commands(kind, command, asked)
         replies = self.execute([each for each in made if not isinstance(each, InputError)])
         return answer_requests(made, replies)
 

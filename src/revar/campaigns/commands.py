@@ -6,10 +6,10 @@ An `Act` becomes one when the strategy has chosen an action.
 
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -56,26 +56,6 @@ class Act:
 Command: TypeAlias = Started | Act | Rewarded | Finished | Released | Renewed | AboutCampaign
 
 
-class ActRequest(NamedTuple):
-    """One of several acts; see `CampaignEpisode.act`."""
-
-    episode: str
-    step: int
-    state: Any
-    probabilities: Any = None
-
-
-class RewardReport(NamedTuple):
-    """One of several rewards; see `CampaignEpisode.reward`."""
-
-    episode: str
-    step: int
-    reward: float
-    next_state: Any
-    cost: float | None = None
-    amounts: Mapping[str, float] | None = None
-
-
 class EpisodeReply(msgspec.Struct, frozen=True):
     """Where an episode stands. `steps` counts complete ones: it is the number of the next."""
 
@@ -101,9 +81,7 @@ class ActionReply(msgspec.Struct, frozen=True):
     repeated: bool
 
 
-RequestError: TypeAlias = CampaignError | InputError  # the answer to one of several requests
 Reply: TypeAlias = EpisodeReply | ActionReply | CampaignError | None
-Made = TypeVar("Made")
 
 
 def new_campaign_id() -> str:
@@ -197,23 +175,6 @@ def extend_budget(
     return Extended(check_episode_id(chosen, "an extension"), more.amount)
 
 
-def make_commands(make: Callable[[Any], Made], requests: Iterable[Any]) -> list[Made | InputError]:
-    """A command for each of several requests, or the error that there is in it."""
-    made: list[Made | InputError] = []
-    for request in requests:
-        try:
-            made.append(make(request))
-        except InputError as error:
-            made.append(error)
-    return made
-
-
-def answer_requests(made: Iterable[Any], replies: Iterable[Any]) -> list[Any]:
-    """An answer for each request, in order, from the replies to the commands among them."""
-    found = iter(replies)
-    return [each if isinstance(each, InputError) else next(found) for each in made]
-
-
 def propose(
     state: CampaignState, command: Command, clock: LeaseClock, *, put_plan_off: bool = False
 ) -> tuple[list[Event], Verdict]:
@@ -291,14 +252,27 @@ def _decide(state: CampaignState, command: Act, put_plan_off: bool) -> Acted:
     return _event(command, action, none_for_nan(propensity), draws, off)
 
 
+def check_room(state: CampaignState, events: Sequence[Event]) -> None:
+    """Refuse events whose new states do not all fit into the campaign."""
+    keys: set[bytes | None] = {bytes(each.state) for each in events if isinstance(each, Acted)}
+    keys |= {each.following for each in events if isinstance(each, Rewarded)}
+    states = state.collection.states
+    new = sum(key is not None and key not in states for key in keys)
+    if new:
+        _check_size(state.definition, len(states) + new)
+
+
+def _check_size(definition: Definition, states: int) -> None:
+    check_size(definition.horizon, definition.actions, states, len(definition.names))
+
+
 def _check_room(state: CampaignState, key: bytes | None, name: str) -> None:
     """Refuse a state that is new, where the campaign has no room for another."""
-    definition, states = state.definition, state.collection.states
+    states = state.collection.states
     if key is None or key in states:
         return
-    sizes = definition.horizon, definition.actions, len(states) + 1, len(definition.names)
     try:
-        check_size(*sizes)
+        _check_size(state.definition, len(states) + 1)
     except InputError as error:
         raise InputError(f"{name} {quoted(key)} is new, and {error}") from None
 

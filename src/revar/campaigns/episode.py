@@ -8,12 +8,20 @@ from revar.campaigns.definition import Definition
 from revar.campaigns.events import Finished, Released, Renewed, Rewarded
 
 
-class CommandedCampaign(Protocol):
-    """A campaign that carries out commands, here or over HTTP."""
+class DescribedCampaign(Protocol):
+    """A campaign, here or behind a service: what never changes about it."""
+
+    @property
+    def id(self) -> str:
+        """That no other campaign has."""
 
     @property
     def definition(self) -> Definition:
         """What it asks."""
+
+
+class CommandedCampaign(DescribedCampaign, Protocol):
+    """One that carries out commands."""
 
     @overload
     def execute_one(self, command: Act) -> ActionReply: ...

@@ -4,11 +4,21 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any, TypeVar, overload
 
 import msgspec
 
-from revar.campaigns.commands import Act, ActionReply, Command, EpisodeReply, Reply, answer, propose
+from revar.campaigns.commands import (
+    Act,
+    ActionReply,
+    Command,
+    EpisodeReply,
+    Reply,
+    answer,
+    check_room,
+    propose,
+)
 from revar.campaigns.definition import Definition
 from revar.campaigns.events import (
     AboutCampaign,
@@ -29,7 +39,7 @@ from revar.campaigns.snapshots import restore, snapshot_due, snapshot_of
 from revar.campaigns.state import CampaignState
 from revar.campaigns.storage import Storage
 from revar.campaigns.storage.forking import ForkAware
-from revar.campaigns.storage.interface import Entry, MissingCampaignError, StorageError
+from revar.campaigns.storage.interface import Entry, MissingCampaignError, StorageError, StoredEvent
 from revar.campaigns.verdicts import Verdict
 from revar.collection.plans import PlanBasis
 from revar.errors import InputError
@@ -46,7 +56,8 @@ class CampaignLog(ForkAware):
     """The log and the state that follows from it, in one process. May be used from any thread.
 
     Every call reads what others have added to the log, appends what it asks for, and answers with
-    what the log says then. Nothing is decided outside the log.
+    what the log says then. Nothing is decided outside the log. One thread appends at a time; who
+    reads does not wait for it, however long the storage takes.
     """
 
     def __init__(self, storage: Storage, entry: Entry, progress: Progress | None = None) -> None:
@@ -62,7 +73,9 @@ class CampaignLog(ForkAware):
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, InputError) as error:
             reason = f"the definition of campaign {entry.name!r} cannot be read: {error}"
             raise CampaignError("unreadable", reason) from None
-        self._lock = threading.RLock()
+        self._writing = threading.Lock()  # taken before the other, and held through an append
+        self._lock = threading.RLock()  # of the state
+        self._appending: bytes | None = None  # the first event of an append that is under way
         # Makes plans that take long in the background, where somebody sees to that.
         self.plan_later: Callable[[Callable[[], None]], Future[None]] | None = None
         self._planning: tuple[PlanBasis, Future[None]] | None = None
@@ -89,7 +102,8 @@ class CampaignLog(ForkAware):
     def after_fork(self) -> None:
         """See `ForkAware`. What another thread was changing is read anew."""
         whole = self._lock.acquire(blocking=False)
-        self._lock = threading.RLock()
+        self._lock, self._writing = threading.RLock(), threading.Lock()
+        self._appending = None
         self._torn = not whole
 
     def read(self, reader: Callable[[CampaignState, float], Read]) -> Read:
@@ -151,8 +165,7 @@ class CampaignLog(ForkAware):
         Starts for which there is no room beside the others wait for that commit: then they are
         refused, or take what others have given back.
         """
-        with self._lock:
-            self._read_on(None)
+        with self._writing:
             replies: list[Reply] = [None] * len(commands)
             places = list(range(len(commands)))
             while places:
@@ -166,22 +179,24 @@ class CampaignLog(ForkAware):
         events: list[Event] = []
         carried: dict[int, int] = {}  # place of an event -> of the command it carries out
         waiting: list[int] = []
-        begun: set[str] = set()  # episodes
-        room, put_off = self._state.free, self._puts_plans_off()
-        for place in places:
-            command = commands[place]
-            start = command.episode if isinstance(command, Started) else None
-            if start is not None and (start in begun or 0 < len(begun) >= room):
-                waiting.append(place)
-                continue
-            needed, verdict = propose(self._state, command, self._clock, put_plan_off=put_off)
-            events += needed
-            if not needed:
-                replies[place] = answer(self._state, command, verdict, self._clock)
-                continue
-            carried[len(events) - 1] = place
-            if start is not None:
-                begun.add(start)
+        with self._lock:
+            self._read_on(None)
+            begun: set[str] = set()  # episodes
+            room, put_off = self._state.free, self._puts_plans_off()
+            for place in places:
+                command = commands[place]
+                start = command.episode if isinstance(command, Started) else None
+                if start is not None and (start in begun or 0 < len(begun) >= room):
+                    waiting.append(place)
+                    continue
+                needed, verdict = propose(self._state, command, self._clock, put_plan_off=put_off)
+                events += needed
+                if not needed:
+                    replies[place] = answer(self._state, command, verdict, self._clock)
+                    continue
+                carried[len(events) - 1] = place
+                if start is not None:
+                    begun.add(start)
 
         def reply(number: int, verdict: Verdict) -> None:
             """Answer at once: a later event may end the episode that was asked about."""
@@ -191,13 +206,14 @@ class CampaignLog(ForkAware):
 
         if events:
             self._append(events, reply)
-            self._puts_plans_off()  # begins with one that has become due
         return waiting
 
     def add(self, events: Sequence[Event]) -> list[Verdict]:
         """Append events as they are; the verdict on each."""
-        with self._lock:
-            self._read_on(None)
+        with self._writing:
+            with self._lock:
+                self._read_on(None)
+                check_room(self._state, events)
             verdicts: list[Verdict] = []
             if events:
                 self._append(events, lambda _, verdict: verdicts.append(verdict))
@@ -218,16 +234,27 @@ class CampaignLog(ForkAware):
 
     def _append(self, events: Sequence[Event], judged: Callable[[int, Verdict], None]) -> None:
         """Append the events and replay the log up to them; `judged` is called with each verdict."""
-        added = self.storage.append(self.id, [encode_event(event) for event in events])
+        bodies = [encode_event(event) for event in events]
+        with self._lock:
+            self._appending = bodies[0]
+        try:
+            added = self.storage.append(self.id, bodies)
+        except BaseException:
+            with self._lock:
+                self._appending = None
+            raise
         first = added.position - len(events) + 1
-        if first <= self._state.position:  # the log of another that has its id
-            raise MissingCampaignError(self.name)
-        if self._state.position < first - 1:
-            self._read_on(first - 1)  # others were quicker
-        for number, event in enumerate(events):
-            judged(number, replay(self._state, first + number, added.time, event))
-        self._clock.note(added.time)
-        self._keep_snapshot()
+        with self._lock:
+            self._appending = None
+            if first <= self._state.position:  # the log of another that has its id
+                raise MissingCampaignError(self.name)
+            if self._state.position < first - 1:
+                self._read_on(first - 1)  # others were quicker
+            for number, event in enumerate(events):
+                judged(number, replay(self._state, first + number, added.time, event))
+            self._clock.note(added.time)
+            self._keep_snapshot()
+            self._puts_plans_off()  # begins with one that has become due
 
     def _read_on(self, until: int | None, progress: Progress | None = None) -> None:
         """Replay events up to a position, or to the end of the log."""
@@ -238,7 +265,7 @@ class CampaignLog(ForkAware):
         while until is None or state.position < until:
             limit = PAGE if until is None else min(PAGE, until - state.position)
             with without_cycles():
-                page = self.storage.read(self.id, state.position, limit)
+                page = self._others(self.storage.read(self.id, state.position, limit))
                 fold(state, page)
             if len(page) < limit:
                 return
@@ -247,6 +274,12 @@ class CampaignLog(ForkAware):
                 progress(state.position, max(length, state.position))
             self._keep_snapshot(rebuilding=progress is not None)
 
+    def _others(self, page: list[StoredEvent]) -> list[StoredEvent]:
+        """What stands before the events of an append that is under way: it judges these itself."""
+        if self._appending is None:
+            return page
+        return list(takewhile(lambda stored: stored.body != self._appending, page))
+
     def _keep_snapshot(self, *, rebuilding: bool = False) -> None:
         if snapshot_due(self._state.position, self._snapshot_position, rebuilding=rebuilding):
             self._save_snapshot()
@@ -254,7 +287,7 @@ class CampaignLog(ForkAware):
     def _save_snapshot(self) -> None:
         if self._state.collection.put_off is not None:
             return  # what a plan is made of that is waited for is in the log alone
-        # A snapshot is a convenience: where it cannot be written, the log still can be read.
+        # A snapshot is a convenience: where it cannot be written, at once, the log can be read.
         with suppress(StorageError):
             self.storage.save_snapshot(self.id, snapshot_of(self._state))
         self._snapshot_position = self._state.position

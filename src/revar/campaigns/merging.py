@@ -1,18 +1,47 @@
 """Merging: the episodes of one campaign into another that asks the same question."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import msgspec
 
-from revar.campaigns.campaign import Campaign
-from revar.campaigns.events import Acted, Event, Extended, Finished, Merged, Rewarded, Started
+from revar.campaigns.episode import DescribedCampaign
+from revar.campaigns.events import (
+    Acted,
+    Event,
+    Extended,
+    Finished,
+    Merged,
+    Rewarded,
+    Started,
+    Unreadable,
+)
 from revar.campaigns.folding import events_in_effect
 from revar.campaigns.rules import judge
 from revar.campaigns.state import CampaignState
-from revar.campaigns.verdicts import Effect
+from revar.campaigns.verdicts import Effect, Verdict
 from revar.errors import InputError
 
 PIECE = 1_000  # events appended at a time
+Read = TypeVar("Read")
+
+
+class LoggedCampaign(DescribedCampaign, Protocol):
+    """A campaign whose log can be read and added to, here or behind a service."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    def events(self) -> Iterator[tuple[float, Event | Unreadable]]:
+        """See `Campaign.events`."""
+
+    def read(self, reader: Callable[[CampaignState, float], Read]) -> Read:
+        """See `Campaign.read`."""
+
+    def add(self, events: Sequence[Event]) -> list[Verdict]:
+        """See `Campaign.add`."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +52,7 @@ class MergeResult:
     events: int  # that took effect
 
 
-def merge(target: Campaign, source: Campaign) -> MergeResult:
+def merge(target: LoggedCampaign, source: LoggedCampaign) -> MergeResult:
     """Add to `target` what `source` knows and `target` does not; `source` is not changed.
 
     Episodes are told apart by their ids, so that merging twice changes nothing the second time.
@@ -54,7 +83,7 @@ def merge(target: Campaign, source: Campaign) -> MergeResult:
     return MergeResult(after - before, taken)
 
 
-def _translate(event: Event, target: Campaign, source: Campaign) -> list[Event]:
+def _translate(event: Event, target: LoggedCampaign, source: LoggedCampaign) -> list[Event]:
     """The event as another campaign needs it: results count, leases do not."""
     if isinstance(event, Started):
         return [Started(event.episode, merged=True)]

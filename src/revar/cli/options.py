@@ -78,7 +78,8 @@ _RETURNS = (
     click.option(
         "--resets",
         type=click.IntRange(min=0),
-        help="First observations to draw besides. Default: 10 an episode where that is cheap.",
+        help="First observations to draw besides. Default: 10 an episode where an id is opened and "
+        "that is cheap, and none for a factory.",
     ),
     click.option(
         "--critics",

@@ -1,6 +1,7 @@
 """Campaigns of a service, over HTTP: the methods of a local campaign, in plain and async calls."""
 
-from revar.client.asynchronous import AsyncCampaign, AsyncConnection, AsyncEpisode, connect_async
+from revar.client.async_episode import AsyncEpisode
+from revar.client.asynchronous import AsyncCampaign, AsyncConnection, connect_async
 from revar.client.connection import ConnectedCampaign, Connection, connect
 from revar.client.service import ServiceError
 

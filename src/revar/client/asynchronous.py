@@ -1,25 +1,38 @@
 """Campaigns of a service in async calls: the same methods, to be awaited."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from revar.campaigns.commands import (
     Act,
     ActionReply,
-    ActRequest,
+    Command,
     EpisodeReply,
-    RequestError,
-    RewardReport,
+    Reply,
     check_episode_id,
 )
-from revar.campaigns.episode import EpisodeProgress
-from revar.campaigns.events import Archived, Closed, Released, Renewed, Reopened
+from revar.campaigns.episode import DescribedCampaign
+from revar.campaigns.events import (
+    AboutCampaign,
+    Archived,
+    Closed,
+    Event,
+    Released,
+    Renewed,
+    Reopened,
+    Unreadable,
+    decode_event,
+)
+from revar.campaigns.requests import ActRequest, RequestError, RewardReport
 from revar.campaigns.service.messages import CampaignMessage
+from revar.campaigns.state import CampaignState
 from revar.campaigns.status import Status
+from revar.campaigns.verdicts import Verdict
 from revar.client import operations
-from revar.client.calls import AboutCampaign, AboutEpisode, Call, RemoteCommand
+from revar.client.async_episode import AsyncEpisode
+from revar.client.calls import AboutEpisode, Call
 from revar.client.exchange import Exchange, Outcome
 from revar.client.operations import CampaignOperations, CampaignQuestion
 from revar.client.service import RETRIES, TIMEOUT, Service, ServiceError
@@ -32,6 +45,7 @@ from revar.model.trajectory import Dataset
 if TYPE_CHECKING:
     import httpx
 
+Read = TypeVar("Read")
 Result = TypeVar("Result")
 
 
@@ -73,6 +87,12 @@ class AsyncConnection:
     async def open(self, name: str) -> "AsyncCampaign":
         """The campaign of that name, as it stands."""
         return AsyncCampaign(self, await self.run(operations.open_campaign(self.service, name)))
+
+    async def copy_of(self, source: DescribedCampaign, name: str) -> "AsyncCampaign":
+        """See `Connection.copy_of`."""
+        return AsyncCampaign(
+            self, await self.run(operations.copy_campaign(self.service, source, name))
+        )
 
     async def delete(self, name: str) -> None:
         """Remove an archived campaign with its log, for good."""
@@ -136,31 +156,36 @@ class AsyncCampaign:
 
     def __init__(self, connection: AsyncConnection, about: CampaignMessage) -> None:
         self.connection = connection
+        self._about = about
+        self._reading = asyncio.Lock()  # of what was read of the log
         self.id = about.id
         self.name = about.name
         self.created = about.created
         self.definition = about.definition
         self._operations = CampaignOperations(connection.service, about)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AsyncCampaign, (self.connection, self._about)
+
     def __repr__(self) -> str:
         return f"AsyncCampaign({self.connection.service.address!r}, {self.name!r})"
 
     # -- collecting ------------------------------------------------------------------------
 
-    async def start_episode(self, episode_id: str | None = None) -> "AsyncEpisode":
+    async def start_episode(self, episode_id: str | None = None) -> AsyncEpisode:
         """See `Campaign.start_episode`."""
         return AsyncEpisode(self, await self._run(self._operations.start(episode_id)))
 
-    async def episode(self, episode_id: str) -> "AsyncEpisode":
+    async def episode(self, episode_id: str) -> AsyncEpisode:
         """See `Campaign.episode`."""
         return AsyncEpisode(self, await self.find_episode(episode_id))
 
-    async def episodes(self, poll: float = 1.0) -> "AsyncIterator[AsyncEpisode]":
+    async def episodes(self, poll: float = 1.0) -> AsyncIterator[AsyncEpisode]:
         """See `Campaign.episodes`."""
         while (reply := await self._run(self._operations.start_next(poll))) is not None:
             yield AsyncEpisode(self, reply)
 
-    async def start_episodes(self, count: int) -> "list[AsyncEpisode]":
+    async def start_episodes(self, count: int) -> list[AsyncEpisode]:
         """See `Campaign.start_episodes`."""
         replies = await self._run(self._operations.start_many(count))
         return [AsyncEpisode(self, reply) for reply in replies]
@@ -230,6 +255,29 @@ class AsyncCampaign:
         """See `Campaign.dataset`."""
         return await self._run(self._operations.dataset(partial))
 
+    # -- its log ---------------------------------------------------------------------------
+
+    async def read(self, reader: Callable[[CampaignState, float], Read]) -> Read:
+        """See `ConnectedCampaign.read`."""
+        async with self._reading:
+            return await self._run(self._operations.read(reader))
+
+    async def peek(self, reader: Callable[[CampaignState], Read]) -> Read:
+        """See `ConnectedCampaign.peek`."""
+        return reader(self._operations.state)
+
+    async def events(self) -> AsyncIterator[tuple[float, Event | Unreadable]]:
+        """See `Campaign.events`."""
+        after = 0
+        while page := (await self._run(self._operations.list_events(after))).events:
+            for each in page:
+                yield each.time, decode_event(each.body)
+            after = page[-1].position
+
+    async def add(self, events: Sequence[Event]) -> list[Verdict]:
+        """See `ConnectedCampaign.add`."""
+        return await self._run(self._operations.add(events))
+
     # -- commands --------------------------------------------------------------------------
 
     @overload
@@ -241,46 +289,14 @@ class AsyncCampaign:
     @overload
     async def execute_one(self, command: AboutCampaign) -> None: ...
 
-    async def execute_one(self, command: RemoteCommand) -> Any:
+    async def execute_one(self, command: Command) -> Any:
         """Have the service carry out one command; an error is raised."""
         exchange: Exchange[Any] = self._operations.execute(command)
         return await self._run(exchange)
 
+    async def execute(self, commands: Sequence[Command]) -> list[Reply]:
+        """See `ConnectedCampaign.execute`."""
+        return await self._run(self._operations.execute_all(commands))
+
     async def _run(self, exchange: Exchange[Result]) -> Result:
         return await self.connection.run(exchange)
-
-
-class AsyncEpisode(EpisodeProgress):
-    """See `CampaignEpisode`; every method is to be awaited."""
-
-    def __init__(self, campaign: AsyncCampaign, reply: EpisodeReply) -> None:
-        super().__init__(campaign.definition, reply)
-        self._campaign = campaign
-
-    async def act(self, state: Any, probabilities: Any = None) -> int:
-        """See `CampaignEpisode.act`."""
-        return self._take(await self._campaign.execute_one(self._ask(state, probabilities)))
-
-    async def reward(
-        self,
-        reward: float,
-        next_state: Any,
-        *,
-        cost: float | None = None,
-        amounts: Mapping[str, float] | None = None,
-    ) -> None:
-        """See `CampaignEpisode.reward`."""
-        told = self._tell(reward, next_state, cost, amounts)
-        self._follow(await self._campaign.execute_one(told))
-
-    async def finish(self) -> None:
-        """See `CampaignEpisode.finish`."""
-        self._follow(await self._campaign.execute_one(self._finished()))
-
-    async def abandon(self) -> None:
-        """See `CampaignEpisode.abandon`."""
-        self._follow(await self._campaign.execute_one(self._abandoned()))
-
-    async def heartbeat(self) -> None:
-        """See `CampaignEpisode.heartbeat`."""
-        self._follow(await self._campaign.execute_one(self._renewed()))

@@ -6,28 +6,30 @@ episodes, and the numbers of steps.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar, overload
+from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 
-from revar.campaigns.commands import Act, ActionReply, EpisodeReply, check_episode_id
+from revar.campaigns.commands import Act, ActionReply, Command, EpisodeReply, check_episode_id
 from revar.campaigns.definition import Definition, check_name
 from revar.campaigns.events import (
+    AboutCampaign,
     Archived,
     Closed,
     Extended,
     Finished,
+    Merged,
     Released,
     Renewed,
     Reopened,
     Rewarded,
     Started,
+    encode_event,
 )
 from revar.campaigns.export import ExportedEpisode, read_json_lines
 from revar.campaigns.service.messages import (
     ActionOutcomes,
-    ActMany,
     ActMessage,
     ActOfEpisode,
     CampaignMessage,
@@ -35,22 +37,23 @@ from revar.campaigns.service.messages import (
     CreateCampaign,
     EmptyMessage,
     EpisodeOutcomes,
+    EventsMessage,
     ExtendCampaign,
-    RewardMany,
     RewardMessage,
     RewardOfEpisode,
     StartEpisode,
     StartMany,
+    VerdictsMessage,
 )
 from revar.campaigns.status_messages import EstimateMessage, RankingMessage, StatusMessage
+from revar.campaigns.verdicts import Verdict
 from revar.client.errors import campaign_error
+from revar.errors import InputError
 
 Answer = TypeVar("Answer")
 
-# The commands that are requests of their own.
 AboutEpisode: TypeAlias = Started | Rewarded | Finished | Released | Renewed
-AboutCampaign: TypeAlias = Closed | Reopened | Archived
-RemoteCommand: TypeAlias = Act | AboutEpisode | AboutCampaign
+Batch: TypeAlias = Callable[[str, Sequence[bytes]], "Call[list[Any]]"]  # of a campaign's requests
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class Call(Generic[Answer]):
     read: Callable[[bytes], Answer]
     body: bytes | None = None
     campaign: str = ""  # that it is about
+    campaign_id: str | None = None  # which one is meant, of those that have had its name
     checked: bool = False  # for errors in its input, before it was sent
     removes: bool = False  # what it is about, so that a second try does not find it
 
@@ -125,43 +129,47 @@ def extend(name: str, definition: Definition, command: Extended) -> Call[None]:
     return _post(name, "/extend", message, _nothing)
 
 
+def ask_events(name: str, after: int) -> Call[EventsMessage]:
+    """Events of the log, from behind a position on."""
+    return _get(name, "/events", _reader(EventsMessage), after=after)
+
+
 def start_many(name: str, episodes: Sequence[str]) -> Call[list[EpisodeReply | Exception]]:
     """Places in the budget for episodes of these ids."""
     return _post(name, "/starts", StartMany(list(episodes)), _outcomes(name, EpisodeOutcomes))
 
 
-def act_many(name: str, commands: Sequence[Act]) -> Call[list[ActionReply | Exception]]:
+def encode_act(command: Act) -> bytes:
+    """One of several acts as it is sent; `InputError` where a service would not take it."""
+    asked = command.step, msgspec.Raw(command.state), command.probabilities
+    return _encode(ActOfEpisode(*asked, episode=command.episode))
+
+
+def encode_reward(command: Rewarded) -> bytes:
+    """One of several rewards as it is sent; `InputError` where a service would not take it."""
+    return _encode(RewardOfEpisode(*_told(command), episode=command.episode))
+
+
+def act_many(name: str, acts: Sequence[bytes]) -> Call[list[ActionReply | Exception]]:
     """The actions of steps of several episodes."""
-    acts = [
-        ActOfEpisode(each.step, msgspec.Raw(each.state), each.probabilities, episode=each.episode)
-        for each in commands
-    ]
-    return _post(name, "/acts", ActMany(acts), _outcomes(name, ActionOutcomes))
+    return _post(name, "/acts", {"acts": _raw(acts)}, _outcomes(name, ActionOutcomes))
 
 
-def reward_many(name: str, commands: Sequence[Rewarded]) -> Call[list[EpisodeReply | Exception]]:
+def reward_many(name: str, rewards: Sequence[bytes]) -> Call[list[EpisodeReply | Exception]]:
     """What the actions of several episodes led to."""
-    rewards = [RewardOfEpisode(*_told(each), episode=each.episode) for each in commands]
-    return _post(name, "/rewards", RewardMany(rewards), _outcomes(name, EpisodeOutcomes))
+    return _post(name, "/rewards", {"rewards": _raw(rewards)}, _outcomes(name, EpisodeOutcomes))
 
 
-@overload
-def command_call(name: str, command: Act) -> Call[ActionReply]: ...
+def add_events(name: str, events: Sequence[bytes]) -> Call[list[Verdict]]:
+    """Add events to the log."""
+    decode = _reader(VerdictsMessage)
+    return _post(name, "/events", {"events": _raw(events)}, lambda body: decode(body).verdicts)
 
 
-@overload
-def command_call(name: str, command: AboutEpisode) -> Call[EpisodeReply]: ...
-
-
-@overload
-def command_call(name: str, command: AboutCampaign) -> Call[None]: ...
-
-
-def command_call(name: str, command: RemoteCommand) -> Call[Any]:
+def command_call(name: str, definition: Definition, command: Command) -> Call[Any]:
     """The request that has a service carry out a command, which was checked when it was made."""
-    if isinstance(command, Closed | Reopened | Archived):
-        verb = {Closed: "close", Reopened: "reopen", Archived: "archive"}[type(command)]
-        return _post(name, f"/{verb}", EmptyMessage(), _nothing)
+    if isinstance(command, AboutCampaign):
+        return _campaign_call(name, definition, command)
     if isinstance(command, Started):
         return _post(name, "/episodes", StartEpisode(command.episode), _reader(EpisodeReply))
     episode = f"/episodes/{command.episode}"
@@ -173,6 +181,28 @@ def command_call(name: str, command: RemoteCommand) -> Call[Any]:
         return _post(name, f"{episode}/reward", RewardMessage(*_told(command)), read)
     verb = {Finished: "finish", Released: "abandon", Renewed: "heartbeat"}[type(command)]
     return _post(name, f"{episode}/{verb}", EmptyMessage(), read)
+
+
+def _campaign_call(name: str, definition: Definition, command: AboutCampaign) -> Call[Any]:
+    if isinstance(command, Merged):
+        return _post(name, "/events", {"events": _raw([encode_event(command)])}, _nothing)
+    if isinstance(command, Extended):
+        return extend(name, definition, command)
+    verb = {Closed: "close", Reopened: "reopen", Archived: "archive"}[type(command)]
+    return _post(name, f"/{verb}", EmptyMessage(), _nothing)
+
+
+def _encode(message: ActOfEpisode | RewardOfEpisode) -> bytes:
+    body = msgspec.json.encode(message)
+    try:
+        msgspec.json.decode(body, type=type(message))
+    except msgspec.ValidationError as error:
+        raise InputError(f"step {message.step} of episode {message.episode!r}: {error}") from None
+    return body
+
+
+def _raw(items: Sequence[bytes]) -> list[msgspec.Raw]:
+    return [msgspec.Raw(item) for item in items]
 
 
 def _told(command: Rewarded) -> tuple[Any, ...]:

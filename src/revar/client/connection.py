@@ -1,26 +1,40 @@
 """Campaigns of a service in plain calls."""
 
 import os
+import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from revar.campaigns.commands import (
     Act,
     ActionReply,
-    ActRequest,
+    Command,
     EpisodeReply,
-    RequestError,
-    RewardReport,
+    Reply,
     check_episode_id,
 )
-from revar.campaigns.episode import CampaignEpisode
-from revar.campaigns.events import Archived, Closed, Released, Renewed, Reopened
+from revar.campaigns.episode import CampaignEpisode, DescribedCampaign
+from revar.campaigns.events import (
+    AboutCampaign,
+    Archived,
+    Closed,
+    Event,
+    Released,
+    Renewed,
+    Reopened,
+    Unreadable,
+    decode_event,
+)
+from revar.campaigns.requests import ActRequest, RequestError, RewardReport
 from revar.campaigns.service.messages import CampaignMessage
+from revar.campaigns.state import CampaignState
 from revar.campaigns.status import Status
+from revar.campaigns.storage.forking import ForkAware
+from revar.campaigns.verdicts import Verdict
 from revar.client import operations
-from revar.client.calls import AboutCampaign, AboutEpisode, Call, RemoteCommand
+from revar.client.calls import AboutEpisode, Call
 from revar.client.exchange import Exchange, Outcome
 from revar.client.operations import CampaignOperations, CampaignQuestion
 from revar.client.service import RETRIES, TIMEOUT, Service, ServiceError
@@ -33,6 +47,7 @@ from revar.model.trajectory import Dataset
 if TYPE_CHECKING:
     import httpx
 
+Read = TypeVar("Read")
 Result = TypeVar("Result")
 
 
@@ -72,6 +87,11 @@ class Connection:
     def open(self, name: str) -> "ConnectedCampaign":
         """The campaign of that name, as it stands."""
         return ConnectedCampaign(self, self.run(operations.open_campaign(self.service, name)))
+
+    def copy_of(self, source: DescribedCampaign, name: str) -> "ConnectedCampaign":
+        """See `Campaign.copy_of`; the source may be in a storage, or behind a service."""
+        made = self.run(operations.copy_campaign(self.service, source, name))
+        return ConnectedCampaign(self, made)
 
     def delete(self, name: str) -> None:
         """Remove an archived campaign with its log, for good."""
@@ -129,19 +149,31 @@ class Connection:
         self.close()
 
 
-class ConnectedCampaign:
+class ConnectedCampaign(ForkAware):
     """One campaign of a service, with the methods of a local `Campaign`.
 
-    May be used from any thread, and pickled for workers; the token goes with it.
+    It is that very campaign: another that has its name later is refused. May be used from any
+    thread, and pickled for workers; the token goes with it.
     """
 
     def __init__(self, connection: Connection, about: CampaignMessage) -> None:
+        ForkAware.__init__(self)
         self.connection = connection
+        self._about = about
+        self._reading = threading.RLock()  # of what was read of the log
         self.id = about.id
         self.name = about.name
         self.created = about.created
         self.definition = about.definition
         self._operations = CampaignOperations(connection.service, about)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ConnectedCampaign, (self.connection, self._about)
+
+    def after_fork(self) -> None:
+        """See `ForkAware`. What another thread was reading is read anew."""
+        self._reading = threading.RLock()
+        self._operations = CampaignOperations(self.connection.service, self._about)
 
     def __repr__(self) -> str:
         return f"ConnectedCampaign({self.connection.service.address!r}, {self.name!r})"
@@ -229,6 +261,29 @@ class ConnectedCampaign:
         """See `Campaign.dataset`."""
         return self._run(self._operations.dataset(partial))
 
+    # -- its log ---------------------------------------------------------------------------
+
+    def read(self, reader: Callable[[CampaignState, float], Read]) -> Read:
+        """See `Campaign.read`; what is new in the log is fetched, and replayed here."""
+        with self._reading:
+            return self._run(self._operations.read(reader))
+
+    def peek(self, reader: Callable[[CampaignState], Read]) -> Read:
+        """See `Campaign.peek`; of the state as it was last read."""
+        return reader(self._operations.state)
+
+    def events(self) -> Iterator[tuple[float, Event | Unreadable]]:
+        """See `Campaign.events`."""
+        after = 0
+        while page := self._run(self._operations.list_events(after)).events:
+            for each in page:
+                yield each.time, decode_event(each.body)
+            after = page[-1].position
+
+    def add(self, events: Sequence[Event]) -> list[Verdict]:
+        """See `Campaign.add`; as many at a time as the service takes."""
+        return self._run(self._operations.add(events))
+
     # -- commands --------------------------------------------------------------------------
 
     @overload
@@ -240,10 +295,14 @@ class ConnectedCampaign:
     @overload
     def execute_one(self, command: AboutCampaign) -> None: ...
 
-    def execute_one(self, command: RemoteCommand) -> Any:
+    def execute_one(self, command: Command) -> Any:
         """Have the service carry out one command; an error is raised."""
         exchange: Exchange[Any] = self._operations.execute(command)
         return self._run(exchange)
+
+    def execute(self, commands: Sequence[Command]) -> list[Reply]:
+        """Have it carry out commands, in order; errors are returned, not raised."""
+        return self._run(self._operations.execute_all(commands))
 
     def _run(self, exchange: Exchange[Result]) -> Result:
         return self.connection.run(exchange)

@@ -13,6 +13,11 @@ from revar.campaigns.storage import StorageError
 from revar.campaigns.storage.interface import CopyError, NameTakenError
 from revar.errors import InputError
 
+
+class TooLargeError(InputError):
+    """More than the service takes in one request."""
+
+
 # By code, from the campaign's name and the detail.
 ERRORS: dict[str, Callable[[str, ErrorDetail], Exception]] = {
     "unknown-campaign": lambda name, _: UnknownCampaignError(name),
@@ -24,7 +29,7 @@ ERRORS: dict[str, Callable[[str, ErrorDetail], Exception]] = {
     "name-taken": lambda name, _: NameTakenError(name),
     "id-taken": lambda name, _: CopyError(name),
     "storage": lambda _, detail: StorageError(detail.message),
-    "too-large": lambda _, detail: InputError(detail.message),
+    "too-large": lambda _, detail: TooLargeError(detail.message),
 }
 
 

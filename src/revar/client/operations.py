@@ -1,34 +1,52 @@
 """What can be asked of a service and of its campaigns, for plain and async calls alike."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Required, TypedDict, TypeVar, overload
+
+from msgspec.structs import astuple
 
 from revar.campaigns.commands import (
     Act,
     ActionReply,
-    ActRequest,
+    Command,
     EpisodeReply,
-    RequestError,
-    RewardReport,
-    answer_requests,
+    Reply,
     ask_action,
     check_campaign_id,
     check_episode_id,
     extend_budget,
-    make_commands,
     new_campaign_id,
     new_episode_id,
     tell_reward,
 )
 from revar.campaigns.defining import define
-from revar.campaigns.definition import StrategyRecord
-from revar.campaigns.events import Started
+from revar.campaigns.definition import Definition, StrategyRecord
+from revar.campaigns.episode import DescribedCampaign
+from revar.campaigns.events import AboutCampaign, Event, Started, encode_event
 from revar.campaigns.export import dataset_of
-from revar.campaigns.rules import BudgetReservedError, BudgetSpentError
-from revar.campaigns.service.messages import MOST_IN_BATCH, CampaignMessage
+from revar.campaigns.folding import fold, without_cycles
+from revar.campaigns.requests import (
+    ActRequest,
+    RequestError,
+    RewardReport,
+    answer_requests,
+    make_commands,
+)
+from revar.campaigns.rules import BudgetReservedError, BudgetSpentError, CampaignError
+from revar.campaigns.service.messages import (
+    LARGEST_REQUEST,
+    MOST_IN_BATCH,
+    CampaignMessage,
+    EventsMessage,
+)
+from revar.campaigns.state import CampaignState
 from revar.campaigns.status import Status
+from revar.campaigns.storage.interface import StoredEvent
+from revar.campaigns.verdicts import Verdict
 from revar.client import calls
-from revar.client.calls import AboutCampaign, AboutEpisode, Call, RemoteCommand
+from revar.client.calls import AboutEpisode, Batch, Call
+from revar.client.errors import TooLargeError
 from revar.client.exchange import Exchange, carry_out
 from revar.client.service import Service
 from revar.errors import InputError
@@ -39,7 +57,9 @@ from revar.model.trajectory import Dataset
 from revar.model.validation import check_count
 from revar.strategies.strategy import Strategy
 
-Item = TypeVar("Item")
+FRAME = 32  # bytes, at most, around the items of a batch
+Answer = TypeVar("Answer")
+Read = TypeVar("Read")
 
 
 class CampaignQuestion(TypedDict, total=False):
@@ -70,8 +90,22 @@ def create_campaign(
     given: dict[str, Any] = {**question}
     campaign_id = given.pop("campaign_id", None)
     chosen = new_campaign_id() if campaign_id is None else check_campaign_id(campaign_id)
-    yield from carry_out(service, calls.create(name, chosen, define(**given)))
-    return (yield from open_campaign(service, name))
+    return (yield from _create(service, name, chosen, define(**given)))
+
+
+def copy_campaign(
+    service: Service, source: DescribedCampaign, name: str
+) -> Exchange[CampaignMessage]:
+    """An empty campaign with the question and the id of another."""
+    return _create(service, name, source.id, source.definition)
+
+
+def _create(
+    service: Service, name: str, campaign_id: str, definition: Definition
+) -> Exchange[CampaignMessage]:
+    yield from carry_out(service, calls.create(name, campaign_id, definition))
+    made = replace(calls.describe(name), campaign_id=campaign_id)
+    return (yield from carry_out(service, made))
 
 
 def open_campaign(service: Service, name: str) -> Exchange[CampaignMessage]:
@@ -94,8 +128,10 @@ class CampaignOperations:
 
     def __init__(self, service: Service, about: CampaignMessage) -> None:
         self._service = service
+        self._id = about.id
         self._name = about.name
         self._definition = about.definition
+        self.state = CampaignState(about.definition)  # as far as the log has been read
 
     @overload
     def execute(self, command: Act) -> Exchange[ActionReply]: ...
@@ -106,10 +142,21 @@ class CampaignOperations:
     @overload
     def execute(self, command: AboutCampaign) -> Exchange[None]: ...
 
-    def execute(self, command: RemoteCommand) -> Exchange[Any]:
+    def execute(self, command: Command) -> Exchange[Any]:
         """Have the service carry out a command."""
-        call: Call[Any] = calls.command_call(self._name, command)
-        return carry_out(self._service, call)
+        call: Call[Any] = calls.command_call(self._name, self._definition, command)
+        return self._carry_out(call)
+
+    def execute_all(self, commands: Iterable[Command]) -> Exchange[list[Reply]]:
+        """The same with several, in order; errors are returned."""
+        replies: list[Reply] = []
+        for command in commands:
+            call = calls.command_call(self._name, self._definition, command)
+            try:
+                replies.append((yield from self._carry_out(call)))
+            except CampaignError as error:
+                replies.append(error)
+        return replies
 
     def start(self, episode_id: str | None) -> Exchange[EpisodeReply]:
         """Reserve a place in the budget, by an id that is the same at every try."""
@@ -118,11 +165,12 @@ class CampaignOperations:
 
     def start_next(self, poll: float) -> Exchange[EpisodeReply | None]:
         """The same as soon as there is a place; None when the budget is spent."""
-        call = calls.command_call(self._name, Started(new_episode_id()))
+        call = calls.command_call(self._name, self._definition, Started(new_episode_id()))
         after = 0.0
         while True:
             try:
-                return (yield from carry_out(self._service, call, after))
+                reply: EpisodeReply = yield from self._carry_out(call, after)
+                return reply
             except BudgetSpentError:
                 return None
             except BudgetReservedError as error:
@@ -132,8 +180,9 @@ class CampaignOperations:
         """Places in the budget for up to `count` episodes, at least for one."""
         ids = [new_episode_id() for _ in range(check_count(count, "count"))]
         started: list[EpisodeReply] = []
-        for piece in _pieces(ids):
-            found = yield from carry_out(self._service, calls.start_many(self._name, piece))
+        for first in range(0, len(ids), MOST_IN_BATCH):
+            call = calls.start_many(self._name, ids[first : first + MOST_IN_BATCH])
+            found = yield from self._carry_out(call)
             started += [reply for reply in found if isinstance(reply, EpisodeReply)]
             refused = next((reply for reply in found if isinstance(reply, Exception)), None)
             if refused is not None and not started:
@@ -146,57 +195,106 @@ class CampaignOperations:
         self, requests: Iterable[ActRequest]
     ) -> Exchange[list[ActionReply | RequestError]]:
         """The actions of steps of several episodes."""
-        made = make_commands(lambda each: ask_action(self._definition, *each), requests)
-        return self._carry_out_many(calls.act_many, made)
+
+        def make(*asked: Any) -> bytes:
+            return calls.encode_act(ask_action(self._definition, *asked))
+
+        return self._answer_many(calls.act_many, make_commands(ActRequest, make, requests))
 
     def reward_many(
         self, reports: Iterable[RewardReport]
     ) -> Exchange[list[EpisodeReply | RequestError]]:
         """What the actions of several episodes led to."""
-        made = make_commands(lambda each: tell_reward(self._definition, *each), reports)
-        return self._carry_out_many(calls.reward_many, made)
 
-    def _carry_out_many(
-        self, call_of: Callable[[str, Any], Call[list[Any]]], made: list[Any]
-    ) -> Exchange[list[Any]]:
+        def make(*told: Any) -> bytes:
+            return calls.encode_reward(tell_reward(self._definition, *told))
+
+        return self._answer_many(calls.reward_many, make_commands(RewardReport, make, reports))
+
+    def add(self, events: Iterable[Event]) -> Exchange[list[Verdict]]:
+        """Add events to the log; the verdict on each."""
+        verdicts: list[Verdict] = []
+        for found in (yield from self._send_many(calls.add_events, map(encode_event, events))):
+            if isinstance(found, Exception):
+                raise found
+            verdicts.append(found)
+        return verdicts
+
+    def _answer_many(self, batch: Batch, made: list[bytes | InputError]) -> Exchange[list[Any]]:
+        sent = [each for each in made if not isinstance(each, InputError)]
+        return answer_requests(made, (yield from self._send_many(batch, sent)))
+
+    def _send_many(self, batch: Batch, items: Iterable[bytes]) -> Exchange[list[Any]]:
+        """A reply for each; a service that takes less at once than usual is sent less."""
         replies: list[Any] = []
-        for piece in _pieces([each for each in made if not isinstance(each, InputError)]):
-            replies += yield from carry_out(self._service, call_of(self._name, piece))
-        return answer_requests(made, replies)
+        left = list(reversed(list(split(items))))
+        while left:
+            piece = left.pop()
+            try:
+                replies += yield from self._carry_out(batch(self._name, piece))
+            except TooLargeError as error:
+                if half := len(piece) // 2:
+                    left += [piece[half:], piece[:half]]
+                else:
+                    replies.append(error)
+        return replies
 
     def extend(
         self, episodes: Any, steps: Any, budget: Any, extension_id: str | None
     ) -> Exchange[None]:
         """Add to the budget, once for all tries."""
-        added = extend_budget(self._definition, episodes, steps, budget, extension_id)
-        return carry_out(self._service, calls.extend(self._name, self._definition, added))
+        return self.execute(extend_budget(self._definition, episodes, steps, budget, extension_id))
 
     def find_episode(self, episode_id: str) -> Exchange[EpisodeReply]:
         """Where an episode stands."""
-        return carry_out(self._service, calls.find_episode(self._name, episode_id))
+        return self._carry_out(calls.find_episode(self._name, episode_id))
 
     def estimate(self, confidence: float) -> Exchange[Estimate]:
         """The target policy's value."""
         call = calls.ask_estimate(self._name, confidence)
-        return (yield from carry_out(self._service, call)).estimate()
+        return (yield from self._carry_out(call)).estimate()
 
     def ranking(self, confidence: float) -> Exchange[Ranking]:
         """The values of several target policies."""
         call = calls.ask_ranking(self._name, confidence)
-        return (yield from carry_out(self._service, call)).ranking()
+        return (yield from self._carry_out(call)).ranking()
 
     def status(self) -> Exchange[Status]:
         """Where the campaign stands."""
-        message = yield from carry_out(self._service, calls.ask_status(self._name))
+        message = yield from self._carry_out(calls.ask_status(self._name))
         return message.status(self._definition)
 
     def dataset(self, partial: bool) -> Exchange[Dataset]:
         """The complete episodes, or every complete step."""
-        episodes = yield from carry_out(self._service, calls.download(self._name))
+        episodes = yield from self._carry_out(calls.download(self._name))
         return dataset_of(self._definition, episodes, partial=partial)
 
+    def list_events(self, after: int) -> Exchange[EventsMessage]:
+        """Events of the log, from behind a position on."""
+        return self._carry_out(calls.ask_events(self._name, after))
 
-def _pieces(several: list[Item]) -> Iterator[list[Item]]:
-    """As many at a time as a service takes."""
-    for first in range(0, len(several), MOST_IN_BATCH):
-        yield several[first : first + MOST_IN_BATCH]
+    def read(self, reader: Callable[[CampaignState, float], Read]) -> Exchange[Read]:
+        """What `reader` makes of the state, which follows from the log here as it does there."""
+        while True:
+            page = yield from self.list_events(self.state.position)
+            with without_cycles():
+                fold(self.state, [StoredEvent(*astuple(each)) for each in page.events])
+            if self.state.position >= page.length:
+                return reader(self.state, page.now)
+
+    def _carry_out(self, call: Call[Answer], after: float = 0.0) -> Exchange[Answer]:
+        return carry_out(self._service, replace(call, campaign_id=self._id), after)
+
+
+def split(items: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """As many at a time as a service takes, by their number and by their bytes."""
+    piece: list[bytes] = []
+    size = FRAME
+    for item in items:
+        if piece and (len(piece) == MOST_IN_BATCH or size + len(item) + 1 > LARGEST_REQUEST):
+            yield piece
+            piece, size = [], FRAME
+        piece.append(item)
+        size += len(item) + 1
+    if piece:
+        yield piece

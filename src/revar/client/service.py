@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from revar.campaigns.storage import StorageError
+from revar.campaigns.storage.address import host_in_ascii
 from revar.errors import InputError
 
 TIMEOUT = 30.0  # seconds to wait for a connection, or for the next piece of an answer
@@ -50,7 +51,7 @@ def _check_address(address: Any) -> str:
         raise InputError(f"the address of a service is {address!r}; {rule}")
     try:
         parts = urlsplit(address)
-        _ = parts.port
+        _ = parts.port, host_in_ascii(parts.netloc.rpartition("@")[2])
     except ValueError as error:
         raise InputError(f"the address of a service cannot be used: {error}; {rule}") from None
     if parts.username is not None or parts.password is not None:

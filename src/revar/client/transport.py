@@ -3,6 +3,7 @@
 import ssl
 from typing import TYPE_CHECKING, Any
 
+from revar.campaigns.service.messages import CAMPAIGN_HEADER
 from revar.client.calls import Call
 from revar.client.exchange import Lost, Received, read_retry_after
 from revar.client.service import Service
@@ -18,12 +19,14 @@ def client_options(service: Service) -> dict[str, Any]:
 
 def request_options(service: Service, call: Call[Any]) -> dict[str, Any]:
     """How a request is made."""
-    media = {} if call.body is None else {"Content-Type": "application/json"}
+    headers = {} if call.body is None else {"Content-Type": "application/json"}
+    if call.campaign_id is not None:
+        headers[CAMPAIGN_HEADER] = call.campaign_id
     return {
         "method": call.method,
         "url": service.address + call.path,
         "content": call.body,
-        "headers": media,
+        "headers": headers,
     }
 
 

@@ -13,31 +13,75 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revar.critics.given import given_columns
-from revar.critics.interface import FOLDS, Columns, CriticFamily, Experience, ValueFunction
+from revar.critics.interface import (
+    FOLDS,
+    Columns,
+    CriticFamily,
+    Experience,
+    ValueFunction,
+    folds_of,
+)
 from revar.critics.linear import LinearFamily
 from revar.critics.stacking import LEAST_RESETS, Stack, fit_stack
 from revar.critics.sums import episode_sums, in_units
 from revar.errors import InputError
-from revar.model.arrays import FloatArray
+from revar.model.arrays import FloatArray, IntArray
 
 FAMILIES = ("linear", "network")
 LEAST_EPISODES = 2 * FOLDS  # with fewer, returns stay as they are
 # Of returns that differ by a smaller share of their size, critics get more wrong than they explain.
 LEAST_SPREAD = 1e-3
+EXPLAINED = ("by_actions", "by_start", "reset_values")
 NETWORK_FROM = 50  # episodes: with 25 networks made some intervals wider, docs/any_environment.md
 
 
 @dataclass(frozen=True, eq=False)
 class CorrectedReturns:
-    """Returns, and what is left of them where critics explained the rest."""
+    """Returns, and what critics of every world explain of them.
+
+    What is taken from a return is what the world without its fold says; other worlds say what it
+    would have been without another fold as well.
+    """
 
     returns: FloatArray  # [K] G
-    corrected: FloatArray  # [K] Y, with the mean over resets
-    after_actions: FloatArray  # [K] G less the advantages
-    at_resets: FloatArray  # [R] what is said of extra resets, by all worlds together
-    fold_changes: FloatArray  # [fold, other] what the other changed in the fold's share of value
+    by_actions: FloatArray  # [world, K] explained by the draws of actions
+    by_start: FloatArray  # [world, K] by the first observation, less the mean over resets
+    reset_values: FloatArray  # [world, R] what is said of extra resets
     weights: Mapping[str, float]  # of every column's advantages, a mean over worlds
     start_weights: Mapping[str, float]  # of every column's values at first observations
+
+    @property
+    def folds(self) -> IntArray:
+        """The fold of every episode."""
+        return folds_of(self.returns.size)
+
+    @property
+    def after_actions(self) -> FloatArray:
+        """G less the advantages, [K]."""
+        return self.returns - self._own(self.by_actions)
+
+    @property
+    def corrected(self) -> FloatArray:
+        """Y, [K]."""
+        return self.after_actions - self._own(self.by_start)
+
+    @property
+    def at_resets(self) -> FloatArray:
+        """What is said of extra resets, by all worlds together, [R]."""
+        shares = np.bincount(self.folds, minlength=FOLDS) / self.folds.size
+        return np.asarray(shares @ self.reset_values)
+
+    @property
+    def fold_changes(self) -> FloatArray:
+        """What each fold changed in the others' shares of the value, [fold, other]."""
+        explained = self.by_actions + self.by_start
+        changed = self._own(explained) - explained  # [other, K]
+        of_fold = self.folds[:, None] == np.arange(FOLDS)
+        return np.asarray((changed @ of_fold).T / self.folds.size)
+
+    def _own(self, said: FloatArray) -> FloatArray:
+        """What the world without its fold says of each episode, [K]."""
+        return np.asarray(said[self.folds, np.arange(self.folds.size)])
 
     @property
     def value(self) -> float:
@@ -53,7 +97,7 @@ class CorrectedReturns:
     @property
     def fold_covariance(self) -> float:
         """Of the value, because folds teach each other's critics."""
-        return float(joint_fold_covariance([self])[0, 0])
+        return float(joint_fold_covariance([self.fold_changes])[0, 0])
 
     @property
     def reset_variance(self) -> float:
@@ -120,18 +164,12 @@ def estimate_returns(
         found.extend(family.cross_fit(scaled, seed) for family in families)
         found.extend(given_columns(scaled, given, unit, seed))
     if not found:
-        nothing = np.zeros((FOLDS, FOLDS))
-        return CorrectedReturns(returns, returns, returns, np.zeros(0), nothing, {}, {})
+        nothing = np.zeros((FOLDS, returns.size))
+        return CorrectedReturns(returns, nothing, nothing, np.zeros((FOLDS, 0)), {}, {})
     columns = join_columns(found)
     corrected = correct(scaled, columns, fit_stack(scaled, columns))
-    return replace(
-        corrected,
-        returns=returns,
-        corrected=corrected.corrected * unit,
-        after_actions=corrected.after_actions * unit,
-        at_resets=corrected.at_resets * unit,
-        fold_changes=corrected.fold_changes * unit,
-    )
+    scales = {name: getattr(corrected, name) * unit for name in EXPLAINED}
+    return replace(corrected, returns=returns, **scales)
 
 
 def default_families(
@@ -159,66 +197,49 @@ def _family(name: str) -> CriticFamily:
 
 
 def correct(experience: Experience, columns: Columns, stack: Stack) -> CorrectedReturns:
-    """The returns less what the stack explains of them."""
-    returns = episode_sums(experience, experience.rewards)
-    after_actions = returns - episode_sums(experience, stack.advantages(columns, experience))
-    corrected, at_resets = after_actions, np.zeros(0)
-    if experience.resets.shape[0] >= LEAST_RESETS:
-        by_world = stack.reset_values(columns)  # [world, R]
-        shares = np.bincount(experience.folds, minlength=FOLDS) / returns.size
-        means = by_world.mean(axis=1)
-        explained = stack.first_values(columns, experience) - means[experience.folds]
-        corrected = after_actions - explained
-        at_resets = shares @ by_world
+    """The returns, and what the stack explains of them in every world.
+
+    Where means over resets are not known for every critic, other worlds say the same of first
+    observations as the own one: then only corrections by actions tell what folds teach each other.
+    """
+    returns, fold = episode_sums(experience, experience.rewards), experience.folds
+    by_actions, by_start = np.zeros((FOLDS, fold.size)), np.zeros((FOLDS, fold.size))
+    resets = experience.resets.shape[0] >= LEAST_RESETS
+    reset_values = stack.reset_values(columns) if resets else np.zeros((FOLDS, 0))  # [world, R]
+    for world in range(FOLDS):
+        for served in range(FOLDS):
+            rows = fold == served
+            weights = stack.weights_without[world, served]
+            said = episode_sums(experience, columns.advantages[world] @ weights)
+            by_actions[world, rows] = said[rows]
+            if not resets:
+                continue
+            by = world if columns.reset_means is not None else served
+            at_start = columns.first_values[by] @ stack.start_weights_without[by, served]
+            center = reset_values[by].mean()
+            if by != served and columns.reset_means is not None:
+                center = columns.reset_means[by, served] @ stack.start_weights_without[by, served]
+            by_start[world, rows] = at_start[rows] - center
     return CorrectedReturns(
         returns,
-        corrected,
-        after_actions,
-        at_resets,
-        _fold_changes(experience, columns, stack, returns - after_actions, returns - corrected),
+        by_actions,
+        by_start,
+        reset_values,
         _by_name(columns, stack.weights),
         _by_name(columns, stack.start_weights),
     )
 
 
-def joint_fold_covariance(found: Sequence[CorrectedReturns]) -> FloatArray:
-    """Of several values, from episodes in the same folds, because folds correct each other.
+def joint_fold_covariance(found: Sequence[FloatArray]) -> FloatArray:
+    """Of several values, from changes [fold, other] in the same folds: folds correct each other.
 
     The mean of fold j varies with fold l by what l changed in j's correction, and the other way
     round. All else being uncorrelated, the mean product of these two changes is the covariance. No
-    variance is less than 0, and no covariance more than both variances allow.
+    combination of values has a variance less than 0.
     """
-    changes = [each.fold_changes for each in found]
-    products = np.array([[np.sum(one * other.T) for other in changes] for one in changes])
-    deviations = np.sqrt(products.diagonal().clip(min=0.0))
-    most = np.outer(deviations, deviations)
-    return np.asarray(products.clip(-most, most))
-
-
-def _fold_changes(
-    experience: Experience,
-    columns: Columns,
-    stack: Stack,
-    by_actions: FloatArray,
-    explained: FloatArray,
-) -> FloatArray:
-    """What each fold changed in the others' shares of the value, [fold, other].
-
-    Where means over resets are not known for every critic, only corrections by actions count.
-    """
-    fold, centers = experience.folds, columns.reset_means
-    changes = np.zeros((FOLDS, FOLDS))
-    for other in range(FOLDS):
-        for served in set(range(FOLDS)) - {other}:
-            weights = stack.weights_without[other, served]
-            change = by_actions - episode_sums(experience, columns.advantages[other] @ weights)
-            if centers is not None:
-                at_start = columns.first_values[other] - centers[other, served]
-                change += explained - by_actions
-                change -= at_start @ stack.start_weights_without[other, served]
-            changes[served, other] = change[fold == served].mean()
-    shares = np.bincount(fold, minlength=FOLDS) / fold.size
-    return np.asarray(shares[:, None] * changes)
+    products = np.array([[np.sum(one * other.T) for other in found] for one in found])
+    sizes, directions = np.linalg.eigh(products)
+    return np.asarray((directions * sizes.clip(min=0.0)) @ directions.T)
 
 
 def _by_name(columns: Columns, weights: FloatArray) -> dict[str, float]:

@@ -20,6 +20,11 @@ FOLDS = 4
 Numbers: TypeAlias = NDArray[np.floating[Any]]  # of single or double precision
 
 
+def folds_of(episodes: int) -> IntArray:
+    """The fold of each of so many episodes: they are dealt in turn."""
+    return np.arange(episodes) % FOLDS
+
+
 @dataclass(frozen=True, eq=False)
 class Experience:
     """Episodes as critics see them; `inputs` are features of observations."""
@@ -38,7 +43,7 @@ class Experience:
     @property
     def folds(self) -> IntArray:
         """The fold of every episode, in turn."""
-        return np.arange(self.start.size - 1) % FOLDS
+        return folds_of(self.start.size - 1)
 
     @property
     def episode_of_step(self) -> IntArray:

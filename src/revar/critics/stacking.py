@@ -29,25 +29,8 @@ class Stack:
     weights_without: FloatArray  # [world, fold, C] fitted without that fold, too
     start_weights_without: FloatArray  # [world, fold, C]
 
-    def advantages(self, columns: Columns, experience: Experience) -> FloatArray:
-        """What each step takes from its return: that of the world without its fold, [step]."""
-        served = np.zeros(columns.advantages.shape[1])
-        fold_of_step = experience.folds[experience.episode_of_step]
-        for world in range(FOLDS):
-            rows = fold_of_step == world
-            served[rows] = columns.advantages[world, rows] @ self.weights[world]
-        return served
-
-    def first_values(self, columns: Columns, experience: Experience) -> FloatArray:
-        """What the first observation of each episode takes from its return, [episode]."""
-        served = np.zeros(columns.first_values.shape[1])
-        for world in range(FOLDS):
-            rows = experience.folds == world
-            served[rows] = columns.first_values[world, rows] @ self.start_weights[world]
-        return served
-
     def reset_values(self, columns: Columns) -> FloatArray:
-        """The same at the extra resets, in every world, [world, R]."""
+        """What is said of the extra resets in every world, [world, R]."""
         return np.stack(
             [columns.reset_values[world] @ self.start_weights[world] for world in range(FOLDS)]
         )
@@ -73,9 +56,8 @@ def fit_values(experience: Experience, columns: Columns) -> FloatArray:
         return np.zeros(len(columns.names))
     values = np.concatenate([columns.values[world][:, None] for world in range(FOLDS)], axis=1)
     served = values.mean(axis=1).astype(np.float64)
-    return _Regression.of(experience, served, sums_to_go(experience, experience.rewards)).weights(
-        []
-    )
+    targets = sums_to_go(experience, experience.rewards)
+    return Regression.of(served, targets, _fold_of_step(experience)).weights([])
 
 
 def _fit_advantages(experience: Experience, columns: Columns, world: int) -> FloatArray:
@@ -84,21 +66,25 @@ def _fit_advantages(experience: Experience, columns: Columns, world: int) -> Flo
     weights = np.zeros(said.shape[1])
     if not said.any():
         return np.zeros((FOLDS, weights.size))
-    episode = experience.episode_of_step
+    episode, fold = experience.episode_of_step, _fold_of_step(experience)
     baseline = _baseline(experience, columns, world)
     for _ in range(PASSES):
         # What follows a step, less what advantages after it explain, is for its own to explain.
         explained = said @ weights
         following = sums_to_go(experience, experience.rewards - explained) + explained
         targets = (following - baseline) * experience.discounts
-        regression = _Regression.of(experience, said * experience.discounts[:, None], targets)
+        regression = Regression.of(said * experience.discounts[:, None], targets, fold)
         weights = regression.weights([world])
     return regression.shrunk_weights(world, episode)
 
 
+def _fold_of_step(experience: Experience) -> IntArray:
+    return experience.folds[experience.episode_of_step]
+
+
 def _baseline(experience: Experience, columns: Columns, world: int) -> FloatArray:
     """A guess of what follows each step, from what was known before its action."""
-    known = experience.folds[experience.episode_of_step] != world
+    known = _fold_of_step(experience) != world
     to_go = sums_to_go(experience, experience.rewards)
     least, most = to_go[known].min(), to_go[known].max()
     design = [np.ones_like(to_go), experience.elapsed, experience.elapsed**2]
@@ -123,14 +109,14 @@ def _fit_start(
     known = experience.folds != world
     values -= values[known].mean(axis=0)
     targets -= targets[known].mean()
-    regression = _Regression.of(experience, values, targets)
+    regression = Regression.of(values, targets, experience.folds)
     resets, episodes = experience.resets.shape[0], targets.size
     share = resets / (resets + episodes)  # the best, as the mean over resets varies, too
     return np.asarray(regression.shrunk_weights(world, np.arange(episodes)) * share)
 
 
 @dataclass(frozen=True, eq=False)
-class _Regression:
+class Regression:
     """Targets on columns, over steps or episodes, with sums by fold."""
 
     columns: FloatArray  # [row, C]
@@ -142,10 +128,8 @@ class _Regression:
     rows: IntArray  # [fold]
 
     @classmethod
-    def of(cls, experience: Experience, columns: FloatArray, targets: FloatArray) -> "_Regression":
-        """Rows are the steps if there are as many, else the episodes."""
-        steps = targets.size == experience.start[-1]
-        fold = experience.folds[experience.episode_of_step] if steps else experience.folds
+    def of(cls, columns: FloatArray, targets: FloatArray, fold: IntArray) -> "Regression":
+        """With the sums of every fold."""
         parts = [(columns[fold == each], targets[fold == each]) for each in range(FOLDS)]
         return cls(
             columns,

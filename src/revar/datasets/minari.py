@@ -1,6 +1,7 @@
 """Minari: datasets written in its HDF5 form, and read as prior data."""
 
 import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -49,6 +50,9 @@ def to_minari(
     require_extra("h5py", "minari")
     opened = open_environment(env)
     try:
+        for space in (opened.observation_space, opened.action_space):
+            _refuse_slashes(_keys_in(space), "key")
+        _refuse_slashes(dataset.amounts, "amount")
         if isinstance(dataset, Episodes):
             buffered = whole_episodes(buffers, dataset, opened)
         else:
@@ -57,6 +61,26 @@ def to_minari(
     finally:
         if opened is not env:
             opened.close()
+
+
+def _keys_in(space: Any) -> Iterator[str]:
+    """The keys of a Dict space, and of those within it."""
+    parts: Any = getattr(space, "spaces", ())
+    if hasattr(parts, "keys"):
+        yield from parts
+        parts = parts.values()
+    for part in parts:
+        yield from _keys_in(part)
+
+
+def _refuse_slashes(names: Iterable[str], what: str) -> None:
+    """Minari's files take '/' for a folder; nothing is written of what could not be read again."""
+    for name in names:
+        if "/" in str(name):
+            raise InputError(
+                f"{what} {name!r} has a '/', which Minari's files cannot hold; rename it, or save "
+                f"the episodes with revar.save_dataset, which keeps it"
+            )
 
 
 def _buffered(buffers: Any, dataset: Dataset, env: Any, bins: Bins | None) -> list[Any]:

@@ -46,9 +46,11 @@ class Features:
                 f"the features function raised {type(error).__name__}: {first_line(error)}"
             ) from error
         try:
-            row = np.array(answer, dtype=np.float64).ravel()
+            row = np.array([] if answer is None else answer, dtype=np.float64).ravel()
         except (TypeError, ValueError):
-            raise InputError(f"features are {answer!r}, which are no numbers") from None
+            row = np.zeros(0)
+        if not row.size:
+            raise InputError(f"the features function gives {answer!r}; it must give numbers")
         if self.width is None:
             self.width = row.size
         if row.size != self.width:

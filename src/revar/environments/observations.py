@@ -175,6 +175,11 @@ def make_encoding(space: Any, bins: Bins | None = None) -> StateEncoding:
     """The states of an observation space; continuous spaces need bins."""
     spaces = require_extra("gymnasium.spaces", "gym")
     if bins is not None:
+        if not isinstance(bins, Bins):
+            raise InputError(
+                f"bins is a {type(bins).__name__}; it must be revar.Bins(...), made of the edges "
+                f"of every number"
+            )
         if not isinstance(space, spaces.Box):
             raise InputError(f"bins are given, but observations are {space}, not a Box")
         size = int(np.prod(space.shape))

@@ -109,6 +109,18 @@ def is_environment(env: Any) -> bool:
     return all(map(callable, methods)) and not isinstance(env, type)
 
 
+def is_opened_by_id(env: Any) -> bool:
+    """Whether this is a simulator that is known by its id or as a model, and not handed in."""
+    if isinstance(env, str):
+        return not _names_factory(env)
+    return isinstance(env, TabularMDP | Problem)
+
+
+def _names_factory(name: str) -> bool:
+    """Whether this is 'module:factory'; Gymnasium has ids of its own like 'module:Name-v0'."""
+    return ":" in name and name.partition(":")[2].isidentifier()
+
+
 def horizon_of(env: Any, horizon: int | None) -> int:
     """The horizon that is given, or else the time limit of the environment (or of its first)."""
     if horizon is not None:
@@ -199,8 +211,7 @@ def import_object(path: str, what: str) -> Any:
 
 def _by_name(name: str, options: dict[str, Any]) -> Any:
     gymnasium = require_extra("gymnasium", "gym")
-    # Gymnasium has ids of its own of the kind 'module:Name-v0'.
-    if ":" in name and name.partition(":")[2].isidentifier():
+    if _names_factory(name):
         made = import_object(name, "environment")
         if not callable(made):
             raise InputError(f"environment {name!r} is a {type(made).__name__}, no factory")

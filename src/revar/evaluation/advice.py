@@ -12,7 +12,6 @@ from revar.datasets.files import load_collected
 from revar.environments.observations import Bins
 from revar.errors import InputError
 from revar.estimators.alternatives import first_state_variance, fit_corrected_model
-from revar.evaluation.evaluate import evaluate
 from revar.evaluation.needs import RESAMPLES, Need, find_need
 from revar.evaluation.returns.advice import (
     advise_from_episodes,
@@ -179,23 +178,12 @@ def advise(
         task, noted = collection.task, collection.limits
         statistics = collection.statistics
         unvisited = collection.estimate().unvisited_probability
-    elif find_method(env_or_dataset, returns) != "table":
+    elif find_method(env_or_dataset, policy, returns) != "table":
         pilot_result = play_pilot(env_or_dataset, policy, pilot, confidence, returns)
         return advise_from_returns(pilot_result, half_width, confidence, cost)
     else:
-        result = evaluate(
-            env_or_dataset,
-            policy,
-            method="table",
-            strategy="on-policy",
-            episodes=pilot,
-            horizon=horizon,
-            discount=discount,
-            seed=seed,
-            bins=bins,
-            env_options=env_options,
-            limits=noted,
-        )
+        by_table = replace(returns, method="table", strategy="on-policy", cost=None, limits=noted)
+        result = play_pilot(env_or_dataset, policy, pilot, confidence, by_table)
         noted = result.limits
         data, task, statistics = result.dataset, result.task, result.statistics
         unvisited = result.unvisited_probability

@@ -7,18 +7,14 @@ from typing import Any
 import numpy as np
 
 from revar.collection.states import check_row
-from revar.environments.observations import Bins, make_encoding
-from revar.environments.opening import (
-    action_count,
-    blame_environment,
-    environment_seed,
-    open_environment,
-    read_reward,
-)
+from revar.environments.observations import Bins, encoding_of
+from revar.environments.opening import action_count, environment_seed, open_environment
 from revar.errors import InputError
 from revar.evaluation.result import EvaluationResult
+from revar.evaluation.returns.play import make_player
+from revar.evaluation.stopping import Stopped
 from revar.evaluation.target_policies import TargetPolicy
-from revar.interrupts import catch_interrupts
+from revar.interrupts import Interrupt, catch_interrupts
 from revar.model.arrays import FloatArray
 from revar.model.validation import check_count, check_whole
 from revar.policies.forms import ObservationPolicy, resolve_policy
@@ -26,8 +22,7 @@ from revar.policies.interface import ask_policy
 
 ACCIDENT = 3.0  # standard errors
 FOUR_OF_FIVE = 0.84  # normal quantile of 0.8
-# Episodes of the check that `evaluate` makes by itself: a share of those collected.
-CHECKED_SHARE = 0.1
+# Episodes of the check that `evaluate` makes by itself: as many as were collected, within these.
 FEWEST_CHECKED, MOST_CHECKED = 20, 200
 
 
@@ -70,13 +65,32 @@ class AggregationCheck:
             verdict = "too few episodes to tell"
         elif self.biased:
             verdict = "the states are too coarse for this policy: the estimate is biased"
-        elif self.standard_error > 0:
-            verdict += f", but one below {self.visible_bias:.2g} would hardly be seen"
-        return (
+        text = (
             f"estimate {self.value:.4g}, mean return {self.mean_return:.4g} of {self.episodes} "
             f"episodes; difference {self.difference:+.3g} = {self.deviations:+.1f} standard "
             f"errors: {verdict}"
         )
+        return f"{text}, but {self.power}" if self.power and not self.biased else text
+
+    @property
+    def power(self) -> str:
+        """What bias could not have been seen, in words; "" where all could, or none."""
+        if not 0.0 < self.standard_error < inf:
+            return ""
+        return f"one below {self.visible_bias:.2g} would hardly be seen"
+
+    @property
+    def sentence(self) -> str:
+        """What it says of the estimate, in short."""
+        if self.biased:
+            return (
+                f"it is biased, because bins are too coarse: the policy's own mean return is "
+                f"{self.mean_return:.4g}"
+            )
+        if not isfinite(self.standard_error):
+            return "too few episodes to tell whether bins bias it"
+        seen = f"no bias by bins was seen in {self.episodes} episodes"
+        return f"{seen}; {self.power}" if self.power else seen
 
 
 def check_aggregation(
@@ -111,13 +125,27 @@ def check_aggregation(
     bins
         Those of the policy's array.
     """
+    return _check(result, env, policy, episodes, seed, bins, env_options, Interrupt())
+
+
+def _check(
+    result: EvaluationResult,
+    env: Any,
+    policy: Any,
+    episodes: int,
+    seed: int,
+    bins: Bins | None,
+    env_options: dict[str, Any] | None,
+    interrupt: Interrupt,
+) -> AggregationCheck:
     count, first = check_count(episodes, "episodes"), check_whole(seed, "seed")
     opened = open_environment(env, env_options)
     try:
-        if hasattr(opened, "num_envs"):
-            raise InputError("the check plays a single environment, not a vector of them")
-        asked = _by_observation(opened, policy, bins)
-        returns = _returns(opened, asked, result.task.horizon, result.task.discount, count, first)
+        asked, horizon = _by_observation(opened, policy, bins), result.task.horizon
+        # The policy draws from a stream of its own: in the environment's, actions would correlate
+        # with what follows them.
+        player = make_player(opened, asked, horizon=horizon, seed=first, interrupt=interrupt)
+        returns = player.play(0, count).returns(result.task.discount)
     finally:
         if opened is not env:
             opened.close()
@@ -135,22 +163,30 @@ def add_check(
     env: Any,
     policy: Any,
     bins: Bins,
+    cost: Any,
     env_options: dict[str, Any] | None,
 ) -> EvaluationResult:
-    """The result with a check of its bins, from some more episodes of an environment opened anew.
+    """The result with a check of its bins, from more episodes, which are no part of the budget.
 
-    They are no part of the budget. Whatever becomes of them, the result stays.
+    Whatever becomes of them, the result stays, and says why they were not played.
     """
-    count = min(max(int(CHECKED_SHARE * result.episodes), FEWEST_CHECKED), MOST_CHECKED)
-    seed = environment_seed(result.seed, 0) + 1  # not that of the run
-    try:
-        with catch_interrupts():
-            check = check_aggregation(
-                result, env, policy, episodes=count, seed=seed, bins=bins, env_options=env_options
-            )
-    except (InputError, KeyboardInterrupt):
-        return result
-    return replace(result, findings=replace(result.table_findings, aggregation=check))
+    check, note = None, ""
+    if cost is not None:
+        note = "more steps would have a cost"
+    elif not result.complete:
+        note = f"the run ended early ({result.stopped})"
+    else:
+        count = min(max(result.episodes, FEWEST_CHECKED), MOST_CHECKED)
+        seed = environment_seed(result.seed, 0) + 1  # not that of the run
+        try:
+            with catch_interrupts() as interrupt:
+                check = _check(result, env, policy, count, seed, bins, env_options, interrupt)
+        except InputError as error:
+            note = str(error)
+        except (Stopped, KeyboardInterrupt):
+            note = "the check was interrupted"
+    findings = replace(result.table_findings, aggregation=check, aggregation_note=note)
+    return replace(result, findings=findings)
 
 
 def _by_observation(env: Any, policy: Any, bins: Bins | None) -> ObservationPolicy:
@@ -158,7 +194,7 @@ def _by_observation(env: Any, policy: Any, bins: Bins | None) -> ObservationPoli
     actions = action_count(env)
     found = resolve_policy(policy, actions)
     if not callable(found):
-        observations = make_encoding(env.observation_space, bins)
+        observations = encoding_of(env, bins)
         table = TargetPolicy(found, observations, actions)
         found = lambda observation: table(observations.key(observation))  # noqa: E731
 
@@ -170,28 +206,3 @@ def _by_observation(env: Any, policy: Any, bins: Bins | None) -> ObservationPoli
         return row
 
     return ask
-
-
-def _returns(
-    env: Any, policy: ObservationPolicy, horizon: int, discount: float, episodes: int, seed: int
-) -> FloatArray:
-    # A stream of its own: in the environment's, actions would correlate with what follows them.
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
-    returns = np.zeros(episodes)
-    first = int(env.action_space.start)
-    for episode in range(episodes):
-        try:
-            observation, _ = env.reset(seed=seed) if episode == 0 else env.reset()
-        except Exception as error:
-            raise blame_environment(error, "reset") from error
-        for step in range(horizon):
-            row = policy(observation)
-            action = int(rng.choice(row.size, p=row / row.sum()))  # the sum is 1 but for rounding
-            try:
-                observation, reward, terminated, truncated, _ = env.step(action + first)
-            except Exception as error:
-                raise blame_environment(error, "step") from error
-            returns[episode] += discount**step * read_reward(reward)
-            if terminated or truncated:
-                break
-    return returns

@@ -50,7 +50,7 @@ def collect(
     side_by_side = check_count(settings.environments, "environments")
     opened = open_environments(env, settings.env_options, side_by_side)
     try:
-        method = choose_method(env, opened, settings)
+        method = choose_method(env, opened, policies.values(), settings)
         if method == "table":
             return _collect_table(env, opened, policies, goal, settings)
         assert isinstance(goal, ValueGoal | ComparisonGoal)

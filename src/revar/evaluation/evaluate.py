@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
 from revar.environments.observations import Bins
-from revar.environments.opening import is_environment
 from revar.evaluation.aggregation import add_check
 from revar.evaluation.collect import collect
 from revar.evaluation.comparison import ComparisonResult
@@ -92,8 +91,8 @@ def evaluate(
     progress
         True for a bar, or a function that is called with what is done and what there is to do.
     bins
-        Make a table of continuous observations. They can bias the value: some more episodes of an
-        environment that is opened here check whether they do.
+        Make a table of continuous observations. They can bias the value: up to 200 more episodes,
+        outside the budget, check whether they do.
     environments
         How many are played side by side.
     env_options
@@ -124,7 +123,7 @@ def evaluate(
         observation.
     resets
         First observations that are drawn besides, and not played. By default 10 for every episode
-        where the environment is opened here and its resets are cheap, and otherwise none.
+        where the environment is opened by its id and resets are cheap, and otherwise none.
     critics
         A list of families to learn ("linear", "network"), of critics that are fixed (the file of
         `result.save_critic`, an object with a method `values`, a function from inputs to values)
@@ -159,9 +158,7 @@ def evaluate(
         ),
     )
     found = cast(EvaluationResult, result)
-    if bins is None or cost is not None or not found.complete or is_environment(env):
-        return found
-    return add_check(found, env, policy, bins, env_options)
+    return found if bins is None else add_check(found, env, policy, bins, cost, env_options)
 
 
 class Collecting(TypedDict, total=False):

@@ -36,6 +36,14 @@ class TableFindings:
     on_policy: bool = False  # all episodes are the policy's own
     limits: Limits = field(default_factory=Limits)  # forbidden pairs are named by state
     aggregation: "AggregationCheck | None" = None  # of bins, where there are any
+    aggregation_note: str = ""  # why bins were not checked
+
+    @property
+    def caution(self) -> str:
+        """What bins may do to the value; "" where there are none."""
+        if self.aggregation is not None:
+            return self.aggregation.sentence
+        return self.aggregation_note and f"bins were not checked: {self.aggregation_note}"
 
     @cached_property
     def alternatives(self) -> Alternatives:
@@ -90,7 +98,10 @@ class TableFindings:
 
     def rows(self, error: float, budget: Budget) -> list[tuple[str, str]]:
         """Whether bins bias, and what on-policy collection would have given, as a table's lines."""
-        rows = [] if self.aggregation is None else [("check of bins", str(self.aggregation))]
+        rows = []
+        if self.caution:
+            checked = self.caution if self.aggregation is None else str(self.aggregation)
+            rows.append(("check of bins", checked))
         if error == 0.0 or not isfinite(self.gain(error)):
             return rows
         instead, text = self.alternatives, budget.text

@@ -234,13 +234,8 @@ class EvaluationResult(CollectedResult):
             text += f"; {self.unvisited_probability:.2%} of the policy's episodes rest on no data"
         if self.standard_error == 0.0:
             text += "; nothing varied so far, which does not show that nothing can"
-        if isinstance(self.findings, TableFindings):
-            check = self.findings.aggregation
-            if check is not None and check.biased:
-                text += (
-                    f"; it is biased, because bins are too coarse: the policy's own mean return is "
-                    f"{check.mean_return:.4g}"
-                )
+        if self.findings.caution:
+            text += f"; {self.findings.caution}"
         if not self.complete:
             text += f" ({self.stopped})"
         return text

@@ -36,8 +36,10 @@ FREE_EPISODES = 1000
 
 
 # What must be the same in a run that goes on from a file.
+LATER = ("environment_details", "options", "bins")  # older files do not have these
 SAME_RETURNS = (
     "environment",
+    "environment_details",
     "horizon",
     "discount",
     "seed",
@@ -256,7 +258,7 @@ def check_same(earlier: Conditions, now: Conditions, names: tuple[str, ...]) -> 
     """Refuse to go on from a file that was collected under other conditions."""
     for name in names:
         before, after = getattr(earlier, name), getattr(now, name)
-        if before != after and not (name in ("options", "bins") and before is None):
+        if before != after and not (name in LATER and before is None):
             if name == "workers":
                 before, after = before or 1, after or 1
             what = name.replace("_", " ")

@@ -1,6 +1,7 @@
 """How episodes are collected, whatever is asked and whichever method answers."""
 
 import inspect
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from revar.evaluation.run import Progress
 from revar.model.episodes import Episodes
 from revar.model.limits import Limits
 from revar.model.trajectory import Dataset
+from revar.policies.interface import tells_no_probabilities
 from revar.progress import progress_bar
 from revar.strategies.strategy import Strategy
 
@@ -85,8 +87,10 @@ def with_words(report: Any) -> Any:
     return report
 
 
-def choose_method(env: Any, opened: Any, settings: CollectionSettings) -> str:
-    """The method that is asked for, that of a resumed file, or the one that suits the spaces."""
+def choose_method(
+    env: Any, opened: Any, policies: Iterable[Any], settings: CollectionSettings
+) -> str:
+    """The method that is asked for, that of a resumed file, or what suits spaces and policies."""
     if settings.method is not None:
         if settings.method not in METHODS:
             known = ", ".join(map(repr, METHODS))
@@ -99,7 +103,11 @@ def choose_method(env: Any, opened: Any, settings: CollectionSettings) -> str:
         if known_conditions is not None:
             return known_conditions.method
         return "critic" if isinstance(found, Episodes) else "table"
-    if settings.bins is not None or built_in_model(env, settings.env_options) is not None:
+    if settings.bins is not None:
+        method = "table"
+    elif any(map(tells_no_probabilities, policies)):
+        method = "critic"
+    elif built_in_model(env, settings.env_options) is not None:
         method = "table"
     else:
         seen = getattr(opened, "single_observation_space", None) or opened.observation_space
@@ -110,14 +118,14 @@ def choose_method(env: Any, opened: Any, settings: CollectionSettings) -> str:
     return method
 
 
-def find_method(env: Any, settings: CollectionSettings) -> str:
+def find_method(env: Any, policy: Any, settings: CollectionSettings) -> str:
     """The same, for an environment that is opened for the question alone where that is needed."""
     known = settings.bins is not None or built_in_model(env, settings.env_options) is not None
     if settings.method is not None or known:
-        return choose_method(env, None, settings)
+        return choose_method(env, None, [policy], settings)
     opened = open_environment(env, settings.env_options)
     try:
-        return choose_method(env, opened, settings)
+        return choose_method(env, opened, [policy], settings)
     finally:
         if opened is not env:
             opened.close()

@@ -32,7 +32,7 @@ from revar.model.episodes import Episodes
 from revar.model.limits import Limits, check_limits
 from revar.model.trajectory import Dataset
 from revar.model.validation import as_floats
-from revar.policies.forms import SoftTable, load_policy, uniform_policy
+from revar.policies.forms import SoftTable, ask_one_by_one, load_policy, uniform_policy
 from revar.policies.interface import ask_policy
 
 
@@ -237,7 +237,7 @@ def target_by_label(policy: Any, data: Dataset) -> Any:
     if isinstance(policy, SoftTable):
         policy = policy.table
     if callable(policy):
-        return partial(ask_policy, policy)
+        return partial(ask_policy, ask_one_by_one(policy))
     table = as_floats(policy, "policy")
 
     def look_up(label: Any) -> Any:

@@ -12,7 +12,7 @@ from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.validation import check_policy_name
 from revar.policies.forms import Constant, ObservationPolicy, resolve_policy
-from revar.policies.interface import ask_policy
+from revar.policies.interface import ask_policy, read_table
 
 
 class TargetPolicy:
@@ -126,10 +126,7 @@ def _table_or_function(policy: Any, observations: StateEncoding, actions: int) -
     policy = resolve_policy(policy, actions)
     if callable(policy):
         return policy
-    try:
-        table = np.asarray(policy, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"policy is a {type(policy).__name__}: {error}") from None
+    table = read_table(policy)
     wanted = (*observations.shape, actions)
     if table.shape != wanted:
         raise InputError(f"policy has shape {table.shape}; for these observations it is {wanted}")

@@ -1,6 +1,5 @@
 """Policies that give probabilities: read, checked, and drawn from."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.law import Categorical, Law
 from revar.model.validation import SUM_TOLERANCE
-from revar.policies.interface import Draw, ask_policy
+from revar.policies.interface import Draw, ask_policy, is_batched, split, split_batch, stack
 
 LEAST_SUM, LARGEST_SUM = 1.0 - SUM_TOLERANCE, 1.0 + SUM_TOLERANCE
 
@@ -21,7 +20,9 @@ class ProbabilityPolicy:
     """A function from an observation to probabilities of actions.
 
     For Discrete actions it gives a row; for MultiDiscrete ones a list of rows; for MultiBinary
-    ones the probability of each 1; for a Tuple or Dict of these a tuple or a dictionary.
+    ones the probability of each 1; for a Tuple or Dict of these a tuple or a dictionary. One with
+    an attribute `batched` that is True takes observations stacked along a first axis, and gives
+    these with as many rows: it is asked once for all episodes that run side by side.
     """
 
     def __init__(self, function: Any, actions: Layout) -> None:
@@ -32,10 +33,10 @@ class ProbabilityPolicy:
         self.law = Law(tuple(Categorical(count) for count in self._counts))
 
     def draw(self, observations: list[Any], rngs: list[np.random.Generator]) -> Draw:
-        """An action at each observation; the policy is asked for one after the other."""
-        function, single, taken, rows, noise = self._function, self._single, [], [], []
-        for observation, rng in zip(observations, rngs, strict=True):
-            answer = ask_policy(function, observation)
+        """An action at each observation."""
+        single, taken, rows, noise = self._single, [], [], []
+        answers = self._ask(observations)
+        for answer, observation, rng in zip(answers, observations, rngs, strict=True):
             if single is not None:
                 chances = read_row(answer, single.count, observation)
                 number = draw_from(chances, rng)
@@ -48,6 +49,12 @@ class ProbabilityPolicy:
                 taken.append(self._actions.value(rows[-1]))
                 noise.append([chance for part in every for chance in part])
         return Draw(taken, rows, noise)
+
+    def _ask(self, observations: list[Any]) -> list[Any]:
+        if not is_batched(self._function):
+            return [ask_policy(self._function, observation) for observation in observations]
+        answer = ask_policy(self._function, stack(observations))
+        return split_batch(answer, self._actions, len(observations), parts=True)
 
 
 def draw_from(chances: list[float], rng: np.random.Generator) -> int:
@@ -129,29 +136,15 @@ def _rows(answer: Any, actions: Layout, observation: Any) -> list[list[float]]:
             )
         return [[1.0 - chance, chance] for chance in chances]
     if isinstance(actions, PartsLayout):
-        answers = _split(answer, actions.keys, actions, observation)
+        answers = split(answer, actions.keys, actions, f" at observation {observation!r}")
         return [
             row
             for each, part in zip(answers, actions.parts, strict=True)
             for row in _rows(each, part, observation)
         ]
-    answers = _split(answer, range(actions.width), actions, observation)
+    answers = split(answer, range(actions.width), actions, f" at observation {observation!r}")
     counts = value_counts(actions)
     return [read_row(each, count, observation) for each, count in zip(answers, counts, strict=True)]
-
-
-def _split(answer: Any, keys: Collection[Any], actions: Layout, observation: Any) -> list[Any]:
-    """The parts of an answer, one for each key."""
-    try:
-        answers = [answer[key] for key in keys]
-    except (TypeError, LookupError):
-        answers = []
-    if not answers or len(answer) != len(keys):
-        raise InputError(
-            f"the policy gives {answer!r} at observation {observation!r}; for {actions.space} it "
-            f"must have {len(keys)} parts"
-        )
-    return answers
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,15 @@ from revar.model.arrays import FloatArray
 from revar.model.law import Categorical, Law, Normal
 from revar.model.validation import as_floats
 from revar.policies.categorical import value_counts
-from revar.policies.interface import Draw, SampledPolicy, ask_policy, read_action, stack
+from revar.policies.interface import (
+    Draw,
+    SampledPolicy,
+    ask_all,
+    ask_policy,
+    read_action,
+    split_batch,
+    stack,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,13 +94,7 @@ class _Gaussian:
 
     def _ask(self, function: Any, observations: list[Any], what: str) -> list[FloatArray]:
         if self._policy.batched:
-            answer = ask_policy(function, stack(observations))
-            if len(answer) != len(observations):
-                raise InputError(
-                    f"the {what} function gives {len(answer)} rows for {len(observations)} "
-                    f"observations"
-                )
-            answers = list(answer)
+            answers = list(ask_all(function, observations, f"the {what} function"))
         else:
             answers = [ask_policy(function, observation) for observation in observations]
         found = []
@@ -117,10 +119,14 @@ class DeterministicPolicy:
         From an observation to an action.
     clip
         Whether actions in a Box are clipped to the space.
+    batched
+        Whether the function takes observations stacked along a first axis, as for
+        `GaussianPolicy`, and gives as many actions.
     """
 
     function: Any
     clip: bool = True
+    batched: bool = False
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -146,8 +152,12 @@ class Deterministic:
 
     def draw(self, observations: list[Any], rngs: list[np.random.Generator]) -> Draw:
         """The action at each observation."""
-        del rngs
-        answers = [ask_policy(self._policy.function, each) for each in observations]
+        function = self._policy.function
+        answers = (
+            split_batch(ask_policy(function, stack(observations)), self._actions, len(rngs))
+            if self._policy.batched
+            else [ask_policy(function, each) for each in observations]
+        )
         empty: list[list[float]] = [[]] * len(answers)
         if isinstance(self._actions, ArrayLayout):
             rows = [

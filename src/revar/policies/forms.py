@@ -11,6 +11,13 @@ from revar.environments.opening import import_object
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.validation import as_floats, check_count, check_share
+from revar.policies.interface import (
+    ask_all,
+    check_predictor,
+    is_batched,
+    predict_best,
+    stack,
+)
 from revar.policies.stable_baselines import read_tensor
 
 # From an observation to the probability of every action.
@@ -64,12 +71,27 @@ class SoftTable:
 
 
 @dataclass(frozen=True, eq=False)
+class _OneByOne:
+    """A policy that takes observations side by side, at a single one."""
+
+    policy: Any
+
+    def __call__(self, observation: Any) -> Any:
+        return ask_all(self.policy, [observation])[0]
+
+
+def ask_one_by_one(policy: ObservationPolicy) -> ObservationPolicy:
+    """The same as a function of a single observation."""
+    return _OneByOne(policy) if is_batched(policy) else policy
+
+
+@dataclass(frozen=True, eq=False)
 class _Predicted:
     model: Any
 
     def __call__(self, observation: Any) -> int:
-        action, _ = self.model.predict(observation, deterministic=True)
-        return int(np.asarray(action).ravel()[0])
+        seen = stack([observation]) if is_batched(self.model) else observation
+        return int(np.asarray(predict_best(self.model, seen)).ravel()[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +143,7 @@ def epsilon_greedy(policy: Any, epsilon: float, actions: int) -> ObservationPoli
     """
     share, count = check_share(epsilon, "epsilon"), check_count(actions, "actions")
     if callable(policy):
-        return _EpsilonGreedy(policy, share, count)
+        return _EpsilonGreedy(ask_one_by_one(policy), share, count)
     table = as_floats(policy, "policy")
     for place in np.argwhere(np.isnan(table)).tolist():
         raise InputError(f"policy{place} is NaN")
@@ -145,8 +167,7 @@ def policy_from_predictor(
         False takes the model's own action probabilities, which are read from
         `model.policy.get_distribution(...)`.
     """
-    if not callable(getattr(model, "predict", None)):
-        raise InputError(f"{type(model).__name__} has no method predict")
+    check_predictor(model)
     if not deterministic:
         return _Distribution(model, check_share(epsilon, "epsilon"))
     return epsilon_greedy(_Predicted(model), epsilon, actions)
@@ -199,4 +220,6 @@ def resolve_policy(policy: Any, actions: int) -> Any:
         policy = uniform_policy(actions)
     if callable(getattr(policy, "predict", None)):
         policy = policy_from_predictor(policy, actions)
-    return policy.table if isinstance(policy, SoftTable) else policy
+    if isinstance(policy, SoftTable):
+        return policy.table
+    return ask_one_by_one(policy) if callable(policy) else policy

@@ -1,14 +1,16 @@
 """What episodes ask of a policy: actions, with the noise that they were drawn from."""
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from revar.environments.opening import first_line
-from revar.environments.spaces import Layout
+from revar.environments.spaces import Layout, NumbersLayout, PartsLayout
 from revar.errors import InputError
+from revar.model.arrays import FloatArray
 from revar.model.law import Law
 
 Row = Any  # a row of numbers: a list or an array
@@ -51,6 +53,121 @@ def ask_policy(policy: Any, observation: Any, *more: Any) -> Any:
             f"the policy raised {type(error).__name__} at observation {observation!r}: "
             f"{first_line(error)}"
         ) from error
+
+
+def is_batched(policy: Any) -> bool:
+    """Whether it takes observations side by side: it says so by an attribute `batched`."""
+    return getattr(policy, "batched", False) is True
+
+
+def ask_all(policy: Any, observations: list[Any], what: str = "the policy") -> Any:
+    """What a batched policy answers to all of them: as many rows."""
+    answer = ask_policy(policy, stack(observations))
+    check_rows(answer, len(observations), what)
+    return answer
+
+
+def check_rows(answer: Any, count: int, what: str) -> None:
+    """Refuse what has not a row for each observation."""
+    rows = len(answer) if hasattr(answer, "__len__") else None
+    if rows != count:
+        given = f"{answer!r}" if rows is None else f"{rows} rows"
+        raise InputError(f"{what} gives {given} for {count} observations side by side")
+
+
+def split_batch(answer: Any, actions: Layout, count: int, parts: bool = False) -> list[Any]:
+    """Actions side by side, one by one; with `parts`, probabilities of them.
+
+    Those of a Tuple or Dict are side by side part by part, and so are the rows of a MultiDiscrete.
+    """
+    if isinstance(actions, PartsLayout):
+        inner = [
+            split_batch(each, part, count, parts)
+            for each, part in zip(split(answer, actions.keys, actions), actions.parts, strict=True)
+        ]
+        rows = zip(*inner, strict=True)
+        named = hasattr(actions.space, "keys")
+        return [dict(zip(actions.keys, row, strict=True)) if named else row for row in rows]
+    if parts and isinstance(actions, NumbersLayout) and not actions.binary:
+        inner = split(answer, range(actions.width), actions)
+        for each in inner:
+            check_rows(each, count, "the policy")
+        return [list(row) for row in zip(*inner, strict=True)]
+    check_rows(answer, count, "the policy")
+    return [answer[i] for i in range(count)]
+
+
+def split(answer: Any, keys: Collection[Any], actions: Layout, where: str = "") -> list[Any]:
+    """The parts of an answer, one for each key."""
+    try:
+        answers = [answer[key] for key in keys]
+    except (TypeError, LookupError):
+        answers = []
+    if not answers or len(answer) != len(keys):
+        raise InputError(
+            f"the policy gives {answer!r}{where}; for {actions.space} it must have {len(keys)} "
+            f"parts"
+        )
+    return answers
+
+
+def has_any(policy: Any, *methods: str) -> bool:
+    """Whether it has one of these methods."""
+    return any(callable(getattr(policy, name, None)) for name in methods)
+
+
+def tells_no_probabilities(policy: Any) -> bool:
+    """Whether a policy can only be played: a table of its probabilities cannot be made."""
+    played = has_any(policy, "for_spaces", "sample", "sample_batch")
+    return played and not callable(policy) and not has_any(policy, "predict")
+
+
+def read_table(policy: Any) -> FloatArray:
+    """A policy that is no function and no model, as an array of probabilities."""
+    if tells_no_probabilities(policy):
+        raise InputError(
+            f"policy is a {type(policy).__name__}, which tells no probabilities; a table needs "
+            f"them, and method 'critic' does not"
+        )
+    try:
+        table = np.asarray(policy, dtype=np.float64)
+    except (TypeError, ValueError):
+        table = np.zeros(())
+    if not table.ndim:
+        raise InputError(
+            f"policy is a {type(policy).__name__}; it must be a function from an observation to "
+            f"probabilities, an array of them, a policy of revar's, or an object with predict or "
+            f"sample"
+        )
+    return table
+
+
+def check_predictor(model: Any) -> Any:
+    """The model, if its `predict` is called as that of Stable-Baselines3 is."""
+    name = type(model).__name__
+    if not callable(getattr(model, "predict", None)):
+        raise InputError(f"{name} has no method predict")
+    try:
+        inspect.signature(model.predict).bind(None, deterministic=True)
+    except TypeError:
+        raise InputError(
+            f"predict of {name} does not take (observation, deterministic=True), as that of "
+            f"Stable-Baselines3 does; give a function of the observation that calls it"
+        ) from None
+    except ValueError:  # its signature is not known
+        pass
+    return model
+
+
+def predict_best(model: Any, observation: Any) -> Any:
+    """The action that a model with `predict` holds best."""
+    answer = model.predict(observation, deterministic=True)
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise InputError(
+            f"predict of {type(model).__name__} gives {answer!r} at observation {observation!r}; "
+            f"it must be an action and a state, as Stable-Baselines3 gives them"
+        )
+    return answer[0]
 
 
 def read_action(answer: Any, actions: Layout, observation: Any) -> NDArray[Any]:

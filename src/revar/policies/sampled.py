@@ -1,5 +1,6 @@
 """Any policy that a user has as one that actions can be drawn from, and their noise told."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
@@ -15,7 +16,20 @@ from revar.model.law import Law, Normal
 from revar.policies.categorical import ProbabilityPolicy, TablePolicy
 from revar.policies.continuous import Deterministic, DeterministicPolicy, UniformPolicy
 from revar.policies.forms import SoftTable, load_policy
-from revar.policies.interface import Draw, SampledPolicy, ask_policy, read_action
+from revar.policies.interface import (
+    Draw,
+    SampledPolicy,
+    ask_policy,
+    check_predictor,
+    check_rows,
+    has_any,
+    is_batched,
+    predict_best,
+    read_action,
+    read_table,
+    split_batch,
+    stack,
+)
 from revar.policies.stable_baselines import policy_from_sb3
 
 # Noise is looked at after so many draws, and each time that they have doubled; normal noise is off
@@ -44,10 +58,11 @@ def sampled_policy(policy: Any, observations: Layout, actions: Layout) -> Sample
     if callable(getattr(policy, "draw", None)) and isinstance(getattr(policy, "law", None), Law):
         given: SampledPolicy = policy
         return given
-    if callable(getattr(policy, "sample", None)):
+    if has_any(policy, "sample", "sample_batch"):
         return _FromSample(policy, actions)
     if callable(getattr(policy, "predict", None)):
-        return Deterministic(DeterministicPolicy(_Predict(policy)), actions)
+        best = _Predict(check_predictor(policy))
+        return Deterministic(DeterministicPolicy(best, batched=is_batched(policy)), actions)
     if isinstance(policy, SoftTable):
         policy = policy.table
     if not callable(policy):
@@ -69,8 +84,7 @@ class _Predict:
     model: Any
 
     def __call__(self, observation: Any) -> Any:
-        action, _ = self.model.predict(observation, deterministic=True)
-        return action
+        return predict_best(self.model, observation)
 
 
 def known_law(policy: Any) -> Law | None:
@@ -78,17 +92,24 @@ def known_law(policy: Any) -> Law | None:
     return policy.told_law if isinstance(policy, _FromSample) else policy.law
 
 
+def on_trial(policy: SampledPolicy) -> SampledPolicy:
+    """The same policy, whose draws do not count where noise is checked: they may be repeated."""
+    return _FromSample(policy.asked, policy.actions) if isinstance(policy, _FromSample) else policy
+
+
 class _FromSample:
     """An object with sample(observation, rng) that gives an action and its standard normal noise.
 
+    One with sample_batch(observations, rngs) is asked once for all episodes that run side by side:
+    observations are stacked along a first axis, and actions and noise have as many rows.
     How much noise there is is known from its first answer, or from `law` where it has one. An
     estimate is unbiased only if the noise is what it is said to be: that is checked as draws come
     in, so that at least noise of another scale is found out.
     """
 
     def __init__(self, policy: Any, actions: Layout) -> None:
-        self._policy = policy
-        self._actions = actions
+        self.asked = policy
+        self.actions = actions
         known = getattr(policy, "law", None)
         self.told_law = known if isinstance(known, Law) else None
         self._count = 0
@@ -103,18 +124,26 @@ class _FromSample:
 
     def draw(self, observations: list[Any], rngs: list[np.random.Generator]) -> Draw:
         taken, rows, noise = [], [], []
-        for observation, rng in zip(observations, rngs, strict=True):
-            answer = ask_policy(self._policy.sample, observation, rng)
-            if not isinstance(answer, tuple) or len(answer) != 2:
-                raise InputError(
-                    f"sample gives {answer!r} at observation {observation!r}; it must be an action "
-                    f"and its noise"
-                )
-            action, drawn = answer
+        answers = self._ask(observations, rngs)
+        for (action, drawn), observation in zip(answers, observations, strict=True):
             noise.append(self._read(drawn, observation))
-            rows.append(read_action(action, self._actions, observation))
+            rows.append(read_action(action, self.actions, observation))
             taken.append(action)
         return Draw(taken, rows, noise)
+
+    def _ask(
+        self, observations: list[Any], rngs: list[np.random.Generator]
+    ) -> Iterable[tuple[Any, Any]]:
+        """Actions and their noise; all at once of an object with `sample_batch`."""
+        batch = getattr(self.asked, "sample_batch", None)
+        if not callable(batch):
+            for seen, rng in zip(observations, rngs, strict=True):
+                yield _pair(ask_policy(self.asked.sample, seen, rng), "sample", seen)
+            return
+        stacked = stack(observations)
+        actions, noise = _pair(ask_policy(batch, stacked, rngs), "sample_batch", stacked)
+        check_rows(noise, len(rngs), "sample_batch")
+        yield from zip(split_batch(actions, self.actions, len(rngs)), noise, strict=True)
 
     def _read(self, drawn: Any, observation: Any) -> Any:
         try:
@@ -153,14 +182,17 @@ class _FromSample:
             )
 
 
-def _table(policy: Any, observations: Layout, actions: Layout) -> TablePolicy:
-    try:
-        table = np.asarray(policy, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+def _pair(answer: Any, method: str, observation: Any) -> tuple[Any, Any]:
+    if not isinstance(answer, tuple) or len(answer) != 2:
         raise InputError(
-            f"policy is a {type(policy).__name__}; it must be a function from an observation to "
-            f"probabilities, a policy of revar's, or a model with predict or sample ({error})"
-        ) from None
+            f"{method} gives {answer!r} at observation {observation!r}; it must be an action and "
+            f"its noise"
+        )
+    return answer
+
+
+def _table(policy: Any, observations: Layout, actions: Layout) -> TablePolicy:
+    table = read_table(policy)
     if not isinstance(actions, NumberLayout):
         raise InputError(f"policy is an array; actions must then be Discrete, not {actions.space}")
     if isinstance(observations, ArrayLayout):

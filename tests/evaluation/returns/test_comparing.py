@@ -195,3 +195,29 @@ def test_episodes_of_several_policies_have_no_value_of_their_own(tmp_path: Path)
     compare(PUSHES, episodes=10, env_options={"pushes": True}, save=path)
     with pytest.raises(InputError, match="those of 2 policies that were compared"):
         revar.evaluate_data(path, None, horizon=8)
+
+
+class _Drawn:
+    """Tells its noise, but not before it acts how much there is."""
+
+    def __init__(self, numbers: int) -> None:
+        self.numbers = numbers
+
+    def sample(self, observation: Any, rng: Any) -> Any:
+        noise = rng.standard_normal(self.numbers)
+        return np.clip(0.3 * noise.sum(keepdims=True) - 0.5 * observation, -1, 1), noise
+
+
+@pytest.mark.parametrize("how", [{}, {"workers": 2, "engine": "inline", "batch": 1}])
+def test_policies_that_tell_their_noise_as_they_act(how: Any, tmp_path: Path) -> None:
+    policies = {"one": _Drawn(1), "two": _Drawn(2), "sure": PUSHES["sure"]}
+    options: dict[str, Any] = {"env_options": {"pushes": True}, "episodes": 36}
+    found = compare(policies, **options, **how)
+    assert str(found.dataset.law) == "normal 1+normal 2"
+    path = tmp_path / "data.npz"
+    compare(policies, **(options | {"episodes": 5}), save=path)
+    assert same(found.dataset, compare(policies, **options, resume=path).dataset)
+    advice = revar.advise(
+        worlds.make, _Drawn(1), half_width=0.5, pilot=20, env_options={"pushes": True}, seed=1
+    )
+    assert advice.critic is not None

@@ -35,7 +35,7 @@ def test_the_method_follows_from_the_spaces(plain: revar.EvaluationResult) -> No
         ("gridworld", CollectionSettings()),
         ("FrozenLake-v1", CollectionSettings()),
     ):
-        assert find_method(env, settings) == "table"
+        assert find_method(env, "uniform", settings) == "table"
     lake = revar.evaluate("FrozenLake-v1", "uniform", episodes=10, seed=0, method="mean")
     assert lake.method == "mean" and lake.episodes == 10
     pushed = evaluate(env_options={"pushes": True}, policy=worlds.gaussian())
@@ -84,7 +84,7 @@ def test_the_same_episodes_whoever_plays(how: Any, budget: Any) -> None:
 
 
 def test_processes_play_the_same(plain: revar.EvaluationResult) -> None:
-    played = evaluate(workers=2, env="tests.evaluation.returns.worlds:make")
+    played = evaluate(workers=2, env="tests.evaluation.returns.worlds:make", resets=240)
     assert same(plain, played) and played.value == plain.value
 
 
@@ -110,9 +110,10 @@ def test_it_stops_at_a_half_width_that_allows_for_looks() -> None:
 def test_resets_by_default_and_by_number(plain: revar.EvaluationResult) -> None:
     assert plain.return_findings.resets == 240
     assert evaluate(resets=7).return_findings.resets == 7
-    handed = evaluate(env=worlds.make())
-    assert handed.return_findings.resets == 0
-    assert "handed in" in handed.table()
+    for env in (worlds.make(), worlds.make, "tests.evaluation.returns.worlds:make"):
+        handed = evaluate(env=env)
+        assert handed.return_findings.resets == 0
+        assert "handed in" in handed.table()
 
 
 def test_expensive_resets_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,3 +199,20 @@ def test_returns_that_hardly_differ_stay_as_they_are(noise: float) -> None:
     np.testing.assert_array_equal(corrected.corrected, corrected.returns)
     assert found.value == pytest.approx(0.8, abs=1e-3)
     assert found.standard_error == pytest.approx(found.return_findings.corrected.mean_return_error)
+
+
+class _Played:
+    """Acts, and tells no probabilities."""
+
+    def sample(self, observation: Any, rng: Any) -> Any:
+        return int(rng.random() < 0.5), None
+
+
+@pytest.mark.parametrize("policy", [_Played(), revar.DeterministicPolicy(lambda seen: 1)])
+def test_policies_without_probabilities_are_played_where_a_table_would_do(policy: Any) -> None:
+    lake: dict[str, Any] = {"episodes": 12, "seed": 0, "critics": ["linear"]}
+    assert revar.evaluate("FrozenLake-v1", policy, **lake).method == "critic"
+    with pytest.raises(InputError, match="tells no probabilities; a table needs them"):
+        revar.evaluate("FrozenLake-v1", policy, episodes=12, method="table")
+    advice = revar.advise("FrozenLake-v1", policy, half_width=0.1, pilot=8, seed=0)
+    assert advice.mean_return.unit == "episodes"

@@ -379,3 +379,21 @@ def test_environments_that_cannot_be_played_are_refused() -> None:
 
     with pytest.raises(EpisodeError, match=r"changed its actions from Discrete\(2\)"):
         player(Drift(widen)).play(0, 1)
+
+
+def test_a_vector_environment_that_takes_one_seed_for_all() -> None:
+    """What an episode is follows from the seed, its number and the width, however it is asked."""
+
+    def player() -> Any:
+        poles = gymnasium.make_vec("CartPole-v1", 3, vectorization_mode="vector_entry_point")
+        return make_player(poles, "uniform", horizon=30, seed=4)
+
+    whole = player().play(0, 8)
+    assert whole.numbers is not None and whole.numbers.tolist() == list(range(8))
+    assert len({tuple(whole.observations[i]) for i in whole.start[:-1]}) == 8
+    pieces = Episodes.join([player().play(0, 2), player().play(2, 5), player().play(7, 1)])
+    for name in ARRAYS:
+        np.testing.assert_array_equal(getattr(whole, name), getattr(pieces, name))
+    resets = player().resets(0, 7)
+    np.testing.assert_array_equal(resets[2:6], player().resets(2, 4))
+    assert len({tuple(row) for row in resets}) == 7

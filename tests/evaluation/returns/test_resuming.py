@@ -174,12 +174,39 @@ def test_critics_of_another_width_are_refused_before_the_first_episode(
     assert not isinstance(refused.value, revar.EvaluationError)
 
 
-def test_critics_of_another_width_are_refused_when_features_are_known(tmp_path: Path) -> None:
+def test_critics_of_another_width_than_features_are_refused_before(tmp_path: Path) -> None:
     path = tmp_path / "critic.npz"
     evaluate(seed=8).save_critic(path)
-    with pytest.raises(revar.EvaluationError, match="one that looks at 1 numbers") as refused:
+    with pytest.raises(InputError, match=r"looks at 1 numbers .*; here there are 2") as bad:
         evaluate(critics=[path], features=worlds.squares)
-    assert refused.value.result is not None and len(refused.value.result.dataset) == 24
+    assert not isinstance(bad.value, revar.EvaluationError)
+
+
+def test_critics_see_earlier_episodes_as_those_of_the_run(tmp_path: Path) -> None:
+    """Features are made of the observations that were stored, whatever they had before."""
+    plain = evaluate(seed=8, method="mean").dataset
+    seen = evaluate(seed=8, features=worlds.squares).dataset
+    found = [evaluate(prior=prior, features=worlds.squares) for prior in (plain, seen)]
+    assert found[0].value == found[1].value
+    assert len(found[0].return_findings.given) == 1
+    assert evaluate(prior=seen).value == evaluate(prior=plain).value
+
+    def letters(features: Any, **options: Any) -> revar.EvaluationResult:
+        spelled = {"env": Spelled(), "policy": worlds.other, "features": features}
+        return evaluate(**spelled, **options)
+
+    spelled = letters(ord, seed=8).dataset  # observations are not kept
+    assert len(letters(ord, prior=spelled).return_findings.given) == 1
+    with pytest.raises(InputError, match=r"see 1 numbers .*, and 2 now") as bad:
+        letters(lambda seen: [ord(seen), 0.0], prior=spelled)
+    assert not isinstance(bad.value, revar.EvaluationError)
+
+
+def test_a_function_that_gives_no_value_for_each_input_is_refused_before() -> None:
+    for options in ({}, {"features": worlds.squares}):
+        with pytest.raises(InputError, match=r"shape \(2, \d\) for 2 inputs") as bad:
+            evaluate(critics=["linear", lambda inputs: inputs[:, :, None][..., 0]], **options)
+        assert not isinstance(bad.value, revar.EvaluationError)
 
 
 class _Tensor:

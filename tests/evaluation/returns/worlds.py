@@ -80,5 +80,5 @@ def evaluate(**options: Any) -> revar.EvaluationResult:
     for unit in ("steps", "budget"):
         if unit in settings:
             del settings["episodes"]
-    env, policy = settings.pop("env", make), settings.pop("policy", steer)
+    env, policy = settings.pop("env", BY_ID), settings.pop("policy", steer)
     return revar.evaluate(env, policy, **settings)

@@ -38,7 +38,9 @@ from revar.campaigns.service.routing import (
     campaigns_of,
     episode_of,
     find_thread,
+    id_of,
     name_of,
+    read,
     route,
     submit,
 )
@@ -129,7 +131,7 @@ async def create_campaign(request: Request, body: CreateCampaign) -> StatusMessa
 @route("GET", CAMPAIGN, "Where a campaign stands", gives={200: StatusMessage})
 async def campaign_status(request: Request) -> StatusMessage:
     """Budget, leases, steps per second and estimate."""
-    return StatusMessage.of(await campaigns_of(request).read(name_of(request), Campaign.status))
+    return StatusMessage.of(await read(request, Campaign.status))
 
 
 @route(
@@ -140,8 +142,12 @@ async def campaign_status(request: Request) -> StatusMessage:
 )
 async def campaign_definition(request: Request) -> CampaignMessage:
     """What never changes about it."""
-    campaign = (await find_thread(request)).campaign
-    return CampaignMessage(campaign.id, campaign.name, campaign.created, campaign.definition)
+
+    def look(campaign: Campaign) -> CampaignMessage:
+        about = campaign.id, campaign.name, campaign.created, campaign.definition
+        return campaign.read(lambda *_: CampaignMessage(*about))  # if it is still there
+
+    return await read(request, look)
 
 
 @route(
@@ -176,8 +182,8 @@ async def campaign_ranking(request: Request) -> RankingMessage:
 )
 async def campaign_history(request: Request) -> HistoryMessage:
     """The points of the history, log-spaced."""
-    return await campaigns_of(request).read(
-        name_of(request),
+    return await read(
+        request,
         lambda campaign: campaign.read(lambda state, _: HistoryMessage([*state.history.points])),
     )
 
@@ -194,7 +200,9 @@ async def campaign_data(request: Request) -> Response:
         raise InputError(f"format is {form!r}; it must be one of {', '.join(FORMATS)}")
     name = name_of(request)
     pieces = await campaigns_of(request).download(
-        name, lambda campaign: export_text(campaign.definition, campaign.events(), form)
+        name,
+        lambda campaign: export_text(campaign.definition, campaign.events(), form),
+        id_of(request),
     )
     media = "application/x-ndjson" if form == "jsonl" else "text/csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
@@ -205,9 +213,7 @@ async def campaign_data(request: Request) -> Response:
 async def show_episode(request: Request) -> EpisodeReply:
     """What the reply to its last command said."""
     episode = episode_of(request)
-    return await campaigns_of(request).read(
-        name_of(request), lambda campaign: campaign.find_episode(episode)
-    )
+    return await read(request, lambda campaign: campaign.find_episode(episode))
 
 
 @route(
@@ -241,9 +247,7 @@ async def _ask_value(request: Request, ask: Callable[[Campaign, float], Answer])
         confidence = float(given)
     except ValueError:
         raise InputError(f"confidence is {given!r}; it must be a number") from None
-    return await campaigns_of(request).read(
-        name_of(request), lambda campaign: ask(campaign, confidence)
-    )
+    return await read(request, lambda campaign: ask(campaign, confidence))
 
 
 def _pairs(table: list[PolicyRowMessage]) -> list[tuple[Any, list[float]]]:
@@ -251,4 +255,4 @@ def _pairs(table: list[PolicyRowMessage]) -> list[tuple[Any, list[float]]]:
 
 
 # Asked for less often than what stands above, and looked through after it.
-from revar.campaigns.service import batches, lifecycle  # noqa: E402, F401 - they add routes
+from revar.campaigns.service import batches, events, lifecycle  # noqa: E402, F401 - they add routes

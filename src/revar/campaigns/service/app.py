@@ -29,6 +29,7 @@ from revar.campaigns.service.connections import (
     LimitedServer,
 )
 from revar.campaigns.service.logs import configure_logs
+from revar.campaigns.service.messages import LARGEST_REQUEST
 from revar.campaigns.service.metrics import Metrics, RequestRecorder
 from revar.campaigns.service.openapi import openapi_document
 from revar.campaigns.service.replies import error_reply, reply
@@ -40,7 +41,6 @@ from revar.campaigns.state import CampaignState
 from revar.campaigns.storage import Storage, StorageError
 from revar.errors import InputError, RefusedError
 
-LARGEST_REQUEST = 2**20  # bytes
 FOLDER = Path(__file__).parent
 SWITCH = 0.001  # seconds after which a waiting thread may have its turn
 PATIENCE = 10  # seconds that requests under way get when the service is told to stop

@@ -16,6 +16,7 @@ from revar.campaigns.commands import (
     tell_reward,
 )
 from revar.campaigns.events import Started
+from revar.campaigns.service.campaign_thread import CampaignThread
 from revar.campaigns.service.messages import (
     ActionOutcome,
     ActionOutcomes,
@@ -28,7 +29,6 @@ from revar.campaigns.service.messages import (
 )
 from revar.campaigns.service.replies import describe, reply, retry_after
 from revar.campaigns.service.routing import CAMPAIGN, find_thread, route
-from revar.campaigns.service.threads import CampaignThread
 from revar.campaigns.storage import StorageError
 from revar.errors import InputError
 

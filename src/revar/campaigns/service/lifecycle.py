@@ -3,7 +3,7 @@
 from starlette.requests import Request
 
 from revar.campaigns.campaign import Campaign
-from revar.campaigns.commands import Command, EpisodeReply, Reply
+from revar.campaigns.commands import Command, EpisodeReply, Reply, extend_budget
 from revar.campaigns.events import Archived, Closed, Renewed, Reopened
 from revar.campaigns.service.messages import DeletedMessage, EmptyMessage, ExtendCampaign
 from revar.campaigns.service.routing import (
@@ -11,7 +11,10 @@ from revar.campaigns.service.routing import (
     EPISODE,
     campaigns_of,
     episode_of,
+    find_thread,
+    id_of,
     name_of,
+    read,
     route,
     submit,
 )
@@ -77,17 +80,9 @@ async def archive_campaign(request: Request, body: EmptyMessage) -> StatusMessag
 )
 async def extend_campaign(request: Request, body: ExtendCampaign) -> StatusMessage:
     """Extend it, and say where it stands."""
-
-    def extend(campaign: Campaign) -> StatusMessage:
-        campaign.extend(
-            episodes=body.episodes,
-            steps=body.steps,
-            budget=body.budget,
-            extension_id=body.extension,
-        )
-        return StatusMessage.of(campaign.status())
-
-    return await campaigns_of(request).read(name_of(request), extend)
+    definition = (await find_thread(request)).campaign.definition
+    amounts = body.episodes, body.steps, body.budget
+    return await _submit_and_show(request, extend_budget(definition, *amounts, body.extension))
 
 
 @route(
@@ -100,10 +95,12 @@ async def extend_campaign(request: Request, body: ExtendCampaign) -> StatusMessa
 async def delete_campaign(request: Request) -> DeletedMessage:
     """It is gone."""
     name = name_of(request)
+    if id_of(request) is not None:
+        await find_thread(request)
     await campaigns_of(request).delete(name)
     return DeletedMessage(name)
 
 
 async def _submit_and_show(request: Request, command: Command) -> StatusMessage:
     await submit(request, command)
-    return StatusMessage.of(await campaigns_of(request).read(name_of(request), Campaign.status))
+    return StatusMessage.of(await read(request, Campaign.status))

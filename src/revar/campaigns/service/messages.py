@@ -25,7 +25,9 @@ from revar.campaigns.definition import (
     Definition,
     StrategyRecord,
 )
+from revar.campaigns.events import Event
 from revar.campaigns.state import HistoryPoint
+from revar.campaigns.verdicts import Verdict
 from revar.model.limits import CONFIDENCE
 from revar.model.question import KINDS
 from revar.model.validation import LARGEST_CONFIDENCE, LARGEST_REWARD
@@ -42,6 +44,8 @@ Number = Annotated[float, Meta(ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
 StepNumber = Annotated[int, Meta(ge=0, lt=MOST_STEPS, description="From 0.")]
 
 MOST_IN_BATCH = 1000  # requests
+LARGEST_REQUEST = 2**20  # bytes, where whoever runs the service does not say otherwise
+CAMPAIGN_HEADER = "Revar-Campaign"  # the id of the campaign that a request is meant for
 
 
 class PolicyRowMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -176,6 +180,34 @@ class RewardMany(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class EmptyMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """No fields."""
+
+
+class EventMessage(msgspec.Struct, frozen=True):
+    """An event of a log: its place, from 1, when it was taken, and its bytes in base64."""
+
+    position: int
+    time: float
+    body: bytes
+
+
+class EventsMessage(msgspec.Struct, frozen=True):
+    """Events that follow on each other, of how many there are, and the storage's time."""
+
+    events: list[EventMessage]
+    length: int
+    now: float
+
+
+class AddEvents(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Events that were made elsewhere, to be added as they are."""
+
+    events: Annotated[list[Event], Meta(min_length=1, max_length=MOST_IN_BATCH)]
+
+
+class VerdictsMessage(msgspec.Struct, frozen=True):
+    """What each of several events did."""
+
+    verdicts: list[Verdict]
 
 
 class HistoryMessage(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, MutableMapping
+from functools import cache
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -83,6 +84,7 @@ class RequestRecorder:
         self._app = app
         self._metrics = metrics
         self._logger = logging.getLogger(REQUESTS)
+        self._of = cache(self._find)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -103,13 +105,19 @@ class RequestRecorder:
         finally:
             self._note(scope, status, time.perf_counter() - began)
 
+    def _find(self, method: str, operation: str, status: int) -> tuple[Counter, Histogram]:
+        """The metrics of such requests, of which there are few kinds."""
+        count = self._metrics.requests.labels(method, operation, str(status))
+        return count, self._metrics.seconds.labels(operation)
+
     def _note(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
         endpoint = scope.get("endpoint")
         operation = "none" if endpoint is None else getattr(endpoint, "__name__", "static")
         # A method is any word that a caller makes up; those of routes are few.
         method = scope["method"] if endpoint is not None and status != 405 else "other"
-        self._metrics.requests.labels(method, operation, str(status)).inc()
-        self._metrics.seconds.labels(operation).observe(seconds)
+        count, timing = self._of(method, operation, status)
+        count.inc()
+        timing.observe(seconds)
         if self._logger.isEnabledFor(logging.INFO):
             fields = {
                 "method": scope["method"],

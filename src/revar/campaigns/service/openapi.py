@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
-from revar.campaigns.commands import EPISODE_ID
+from revar.campaigns.commands import CAMPAIGN_ID, EPISODE_ID
 from revar.campaigns.definition import NAME
 from revar.campaigns.export import FORMATS
 from revar.campaigns.service.api import ROUTES, ApiRoute
-from revar.campaigns.service.messages import ErrorMessage
+from revar.campaigns.service.events import LAST_POSITION
+from revar.campaigns.service.messages import CAMPAIGN_HEADER, ErrorMessage
 from revar.model.validation import LARGEST_CONFIDENCE
 
 REFERENCE = "#/components/schemas/{name}"
@@ -19,6 +20,7 @@ PARAMETERS = {
     "name": {"type": "string", "pattern": f"^{NAME.pattern}$"},
     "episode": {"type": "string", "pattern": f"^{EPISODE_ID.pattern}$"},
 }
+CAMPAIGN_SCHEMA = {"type": "string", "pattern": f"^{CAMPAIGN_ID.pattern}$"}
 CONFIDENCE = (
     "confidence",
     {"type": "number", "exclusiveMinimum": 0, "maximum": LARGEST_CONFIDENCE, "default": 0.95},
@@ -26,6 +28,7 @@ CONFIDENCE = (
 QUERIES: dict[str, tuple[str, dict[str, Any]]] = {
     "/estimate": CONFIDENCE,
     "/ranking": CONFIDENCE,
+    "/events": ("after", {"type": "integer", "minimum": 0, "maximum": LAST_POSITION, "default": 0}),
     "/data": ("format", {"type": "string", "enum": list(FORMATS), "default": FORMATS[0]}),
 }
 
@@ -66,8 +69,12 @@ def _operation(route: ApiRoute) -> dict[str, Any]:
         for name in re.findall(r"{(\w+)}", route.path)
     ]
     for ending, (name, schema) in QUERIES.items():
-        if route.path.endswith(ending):
+        if route.path.endswith(ending) and route.method == "GET":
             parameters.append({"name": name, "in": "query", "required": False, "schema": schema})
+    if "{name}" in route.path:
+        parameters.append(
+            {"name": CAMPAIGN_HEADER, "in": "header", "required": False, "schema": CAMPAIGN_SCHEMA}
+        )
     if parameters:
         operation["parameters"] = parameters
     if route.takes is not None:
@@ -92,7 +99,7 @@ def _responses(route: ApiRoute) -> dict[str, Any]:
         errors[404] = "No such campaign or episode"
     if "{name}" in route.path or route.takes is not None:
         errors[422] = "A field that cannot be used"
-    if route.conflicts:
+    if "{name}" in route.path or route.conflicts:
         errors[409] = "Not possible as things stand"
     if route.takes is not None:
         errors |= {400: "Not JSON", 413: "Too large", 415: "Not application/json"}

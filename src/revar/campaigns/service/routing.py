@@ -6,17 +6,21 @@ The application serves `ROUTES`, and the OpenAPI document describes them.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from revar.campaigns.commands import Command, Reply, check_episode_id
+from revar.campaigns.campaign import Campaign
+from revar.campaigns.commands import Command, Reply, check_campaign_id, check_episode_id
 from revar.campaigns.definition import check_name
+from revar.campaigns.service.campaign_thread import CampaignThread
+from revar.campaigns.service.messages import CAMPAIGN_HEADER
 from revar.campaigns.service.replies import RequestError, error_reply, reply, reply_to_error
-from revar.campaigns.service.threads import CampaignThread, CampaignThreads
+from revar.campaigns.service.threads import CampaignThreads
 
+Answer = TypeVar("Answer")
 Endpoint = Callable[[Request], Awaitable[Response]]
 CAMPAIGN = "/api/campaigns/{name}"
 EPISODE = CAMPAIGN + "/episodes/{episode}"
@@ -91,8 +95,13 @@ def campaigns_of(request: Request) -> CampaignThreads:
 
 
 async def find_thread(request: Request) -> CampaignThread:
-    """The thread of the campaign that the address names."""
-    return await campaigns_of(request).find(name_of(request))
+    """The thread of the campaign that the address names, and that the caller means."""
+    return await campaigns_of(request).find(name_of(request), id_of(request))
+
+
+async def read(request: Request, reader: Callable[[Campaign], Answer]) -> Answer:
+    """What `reader` makes of that campaign."""
+    return await campaigns_of(request).read(name_of(request), reader, id_of(request))
 
 
 async def submit(request: Request, command: Command) -> Reply:
@@ -103,6 +112,12 @@ async def submit(request: Request, command: Command) -> Reply:
 def name_of(request: Request) -> str:
     """The campaign that the address names."""
     return check_name(request.path_params["name"])
+
+
+def id_of(request: Request) -> str | None:
+    """The campaign that the caller means, by its id: the name may have become another's."""
+    given = request.headers.get(CAMPAIGN_HEADER)
+    return None if given is None else check_campaign_id(given)
 
 
 def episode_of(request: Request) -> str:

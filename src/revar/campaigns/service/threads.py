@@ -1,99 +1,31 @@
-"""The campaigns that a service has open, and the threads that work for them.
+"""The campaigns that a service has open, and the threads that work for all of them.
 
-Commands that arrive while a commit is under way wait for it and then share the next one, so that
-many callers cost little more than one. A campaign has a thread while it is asked to do something;
-reading, opening and downloading have a bounded number of their own.
+Reading, opening and downloading have a bounded number each, of which one campaign takes few. What
+may wait for others to end their writing has threads that nothing else needs.
 """
 
 import asyncio
 import threading
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
 from revar.campaigns.campaign import Campaign
-from revar.campaigns.commands import Command, Reply
+from revar.campaigns.rules import CampaignError
+from revar.campaigns.service.campaign_thread import CampaignThread
 from revar.campaigns.service.metrics import Metrics
-from revar.campaigns.storage.interface import MissingCampaignError, Storage, StorageError
+from revar.campaigns.storage.interface import MissingCampaignError, Storage
 
-MOST_AT_ONCE = 256  # commands in one commit
-IDLE = 30.0  # seconds after which a thread ends that has nothing to do
-READERS, OPENERS, DOWNLOADERS, PLANNERS = 8, 64, 4, 2  # threads
+READERS, OPENERS, DOWNLOADERS, PLANNERS, WRITERS = 8, 64, 4, 2, 8  # threads
 LISTED_AT_ONCE = 4  # campaigns that are opened for a list at a time
-LINES = 500  # of a download sent at once
+FIRST_LINES, LINES = 10, 500  # of a download sent at once: few at first, which are waited for
 STOPPING = 8.0  # seconds that commands under way get when the service stops
 CLOSING = 1.0  # seconds more for the storage to be closed
 POOL = "revar-"  # begins the names of threads that Python would wait for at its end
 Result = TypeVar("Result")
-
-
-class CampaignThread:
-    """Carries out the waiting commands of one campaign together."""
-
-    def __init__(self, campaign: Campaign) -> None:
-        self.campaign = campaign
-        self.gone = False  # others have removed the campaign
-        self._waiting: deque[tuple[Command, asyncio.Future[Reply]]] = deque()
-        self._news = threading.Condition()
-        self._stopped = False
-        self._loop = asyncio.get_running_loop()
-        self._thread: threading.Thread | None = None  # None while there is nothing to do
-
-    def submit(self, command: Command) -> "asyncio.Future[Reply]":
-        """Have the command carried out; an error is raised. To be called from the event loop."""
-        future: asyncio.Future[Reply] = self._loop.create_future()
-        with self._news:
-            if self._stopped:
-                raise StorageError("the service is shutting down")
-            self._waiting.append((command, future))
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name=f"campaign {self.campaign.name}", daemon=True
-                )
-                self._thread.start()
-            self._news.notify()
-        return future
-
-    def stop(self) -> threading.Thread | None:
-        """Take no more commands; the thread that still carries some out, if there is one."""
-        with self._news:
-            self._stopped = True
-            self._news.notify()
-            return self._thread
-
-    def _run(self) -> None:
-        while batch := self._next_batch():
-            replies: list[Reply] | Exception
-            try:
-                replies = self.campaign.execute([command for command, _ in batch])
-            except Exception as error:  # reaches every caller of the batch
-                replies = error
-                self.gone = isinstance(error, MissingCampaignError)
-            futures = [future for _, future in batch]
-            self._loop.call_soon_threadsafe(_deliver, futures, replies)
-
-    def _next_batch(self) -> list[tuple[Command, "asyncio.Future[Reply]"]]:
-        """What is waiting, as soon as there is something; nothing where the thread may end."""
-        with self._news:
-            self._news.wait_for(lambda: self._waiting or self._stopped, IDLE)
-            count = min(len(self._waiting), MOST_AT_ONCE)
-            if count == 0:
-                self._thread = None
-            return [self._waiting.popleft() for _ in range(count)]
-
-
-def _deliver(futures: "list[asyncio.Future[Reply]]", replies: "list[Reply] | Exception") -> None:
-    for place, future in enumerate(futures):
-        if future.done():  # its caller has gone
-            continue
-        reply = replies if isinstance(replies, Exception) else replies[place]
-        if isinstance(reply, Exception):
-            future.set_exception(reply)
-        else:
-            future.set_result(reply)
 
 
 class CampaignThreads:
@@ -110,6 +42,9 @@ class CampaignThreads:
         self._openers = ThreadPoolExecutor(OPENERS, POOL + "open")
         self._downloaders = ThreadPoolExecutor(DOWNLOADERS, POOL + "download")
         self._planners = ThreadPoolExecutor(PLANNERS, POOL + "plan")
+        self._writers = ThreadPoolExecutor(WRITERS, POOL + "write")
+        self._checker = ThreadPoolExecutor(1, POOL + "check")
+        self._deleting: dict[str, asyncio.Task[None]] = {}
 
     @property
     def open(self) -> list[Campaign]:
@@ -121,8 +56,25 @@ class CampaignThreads:
         read, length = self._progress.get(name, (0, 0))
         return read / length if length else None
 
-    async def find(self, name: str) -> CampaignThread:
-        """The thread of the campaign of that name, which is opened where it is not."""
+    async def find(self, name: str, campaign_id: str | None = None) -> CampaignThread:
+        """The thread of the campaign of that name, which is opened where it is not.
+
+        Where it is to have a certain id, that of another of its name is refused.
+        """
+        found = await self._find(name)
+        if campaign_id in (None, found.campaign.id):
+            return found
+        entry = await self._in_pool(self._readers, lambda: self.storage.find(name))
+        if entry is not None and entry.id == campaign_id:  # others have removed the one found
+            found.gone = True
+            return await self._find(name)
+        raise CampaignError(
+            "another-campaign",
+            f"campaign {name!r} is not the one that was opened: that one was removed, and another "
+            f"has its name",
+        )
+
+    async def _find(self, name: str) -> CampaignThread:
         found = self._threads.get(name)
         if found is not None and not found.gone:
             return found
@@ -133,9 +85,15 @@ class CampaignThreads:
             opening.add_done_callback(lambda task: self._opened(name, task))
         return await asyncio.shield(opening)
 
-    async def read(self, name: str, reader: Callable[[Campaign], Result]) -> Result:
+    async def read(
+        self, name: str, reader: Callable[[Campaign], Result], campaign_id: str | None = None
+    ) -> Result:
         """What `reader` makes of the campaign, away from the event loop."""
-        return await self._ask(self._readers, name, reader)
+        return await self._ask(self._readers, name, reader, campaign_id)
+
+    async def write(self, thread: CampaignThread, writer: Callable[[Campaign], Result]) -> Result:
+        """What comes of work on a campaign that is no command, and may have to wait for others."""
+        return await self._work(self._writers, thread, thread.writers, writer)
 
     async def read_many(
         self, names: Iterable[str], reader: Callable[[Campaign], Result], patience: float
@@ -163,18 +121,29 @@ class CampaignThreads:
         return found
 
     async def download(
-        self, name: str, lines: Callable[[Campaign], Iterator[str]]
+        self,
+        name: str,
+        lines: Callable[[Campaign], Iterator[str]],
+        campaign_id: str | None = None,
     ) -> AsyncIterator[str]:
         """The lines that are made of a campaign, in pieces that are made when they are due."""
-        return self._pieces(await self._ask(self._downloaders, name, lines))
+        return self._pieces(await self._ask(self._downloaders, name, lines, campaign_id))
 
     async def create(self, **question: Any) -> Campaign:
         """A new campaign, by the arguments of `Campaign.create`."""
-        return await self._in_pool(self._openers, lambda: Campaign.create(self.storage, **question))
+        return await self._in_pool(self._writers, lambda: Campaign.create(self.storage, **question))
 
     async def delete(self, name: str) -> None:
-        """Remove an archived campaign for good."""
-        await self._in_pool(self._openers, lambda: Campaign.delete(self.storage, name))
+        """Remove an archived campaign for good; who asks meanwhile waits for the same."""
+        deleting = self._deleting.get(name)
+        if deleting is None:
+            deleting = asyncio.get_running_loop().create_task(self._delete(name))
+            self._deleting[name] = deleting
+            deleting.add_done_callback(lambda _: self._deleting.pop(name))
+        await asyncio.shield(deleting)
+
+    async def _delete(self, name: str) -> None:
+        await self._in_pool(self._writers, lambda: Campaign.delete(self.storage, name))
         self._forget(name)
 
     async def names(self) -> list[str]:
@@ -188,7 +157,7 @@ class CampaignThreads:
 
     async def check_writable(self) -> None:
         """Raise where the storage takes nothing."""
-        await self._in_pool(self._readers, self.storage.check_writable)
+        await self._in_pool(self._checker, self.storage.check_writable)
 
     async def stop(self) -> None:
         """Finish what is under way, within bounds, then close the storage."""
@@ -202,7 +171,14 @@ class CampaignThreads:
         closing.start()
         while closing.is_alive() and loop.time() < ends + CLOSING:
             await asyncio.sleep(0.01)
-        for pool in (self._readers, self._openers, self._downloaders, self._planners):
+        for pool in (
+            self._readers,
+            self._openers,
+            self._downloaders,
+            self._planners,
+            self._writers,
+            self._checker,
+        ):
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _forget(self, name: str) -> None:
@@ -241,21 +217,40 @@ class CampaignThreads:
         return await self.read(name, reader)
 
     async def _pieces(self, lines: Iterator[str]) -> AsyncIterator[str]:
+        wanted = FIRST_LINES
         while piece := await self._in_pool(
-            self._downloaders, lambda: "".join(islice(lines, LINES))
+            self._downloaders, partial("".join, islice(lines, wanted))
         ):
             yield piece
+            wanted = LINES
 
     async def _ask(
-        self, pool: ThreadPoolExecutor, name: str, reader: Callable[[Campaign], Result]
+        self,
+        pool: ThreadPoolExecutor,
+        name: str,
+        reader: Callable[[Campaign], Result],
+        campaign_id: str | None,
     ) -> Result:
-        found = await self.find(name)
+        found = await self.find(name, campaign_id)
         try:
-            return await self._in_pool(pool, lambda: reader(found.campaign))
+            return await self._work(pool, found, found.readers, reader)
         except MissingCampaignError:
             found.gone = True
-        another = await self.find(name)  # of the same name, if there is one
-        return await self._in_pool(pool, lambda: reader(another.campaign))
+        another = await self.find(name, campaign_id)  # of the same name, if there is one
+        return await self._work(pool, another, another.readers, reader)
+
+    async def _work(
+        self,
+        pool: ThreadPoolExecutor,
+        thread: CampaignThread,
+        places: asyncio.Semaphore,
+        work: Callable[[Campaign], Result],
+    ) -> Result:
+        """Work on one campaign, which takes one of its places until the thread is free again."""
+        await places.acquire()
+        working = asyncio.ensure_future(self._in_pool(pool, lambda: work(thread.campaign)))
+        working.add_done_callback(lambda _: places.release())
+        return await asyncio.shield(working)  # though its caller may have gone
 
     async def _in_pool(self, pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(pool, work)

@@ -41,34 +41,35 @@ class ThrottledError(Exception):
         self.retry_after = retry_after
 
 
-def parse_tokens(lines: Sequence[str]) -> dict[bytes, Right]:
-    """The digests of tokens, one a line, with what they allow; # begins a line of comment."""
-    tokens: dict[bytes, Right] = {}
-    for line in lines:
-        token, _, kind = line.strip().partition(" ")
-        if not token or token.startswith("#"):
-            continue
-        if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
-            raise InputError(
-                f"a token must be at least {SHORTEST_TOKEN} printable ASCII characters"
-            )
-        if kind.strip() not in ("", READ_ONLY):
-            raise InputError(f"a token is followed by nothing, or by a space and {READ_ONLY}")
-        tokens[_digest(token)] = Right.READ if kind else Right.WRITE
-    return tokens
+def parse_token(line: str) -> dict[bytes, Right]:
+    """The digest of the token of a line with what it allows; nothing of an empty line or a comment.
+
+    A comment begins with #. The error does not repeat the line, which may be a token nearly.
+    """
+    token, _, kind = line.strip().partition(" ")
+    if not token or token.startswith("#"):
+        return {}
+    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
+        raise InputError(f"a token must be at least {SHORTEST_TOKEN} printable ASCII characters")
+    if kind.strip() not in ("", READ_ONLY):
+        raise InputError(f"a token is followed by nothing, or by a space and {READ_ONLY}")
+    return {_digest(token): Right.READ if kind else Right.WRITE}
 
 
-def read_tokens(path: Path) -> dict[bytes, Right]:
-    """The tokens of a file, which must have one."""
+def read_tokens(path: Path) -> tuple[dict[bytes, Right], list[str]]:
+    """The tokens of a file, and what is wrong with lines of it."""
     try:
-        tokens = parse_tokens(path.read_text(encoding="utf-8").splitlines())
-    except (OSError, UnicodeDecodeError) as error:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    if not tokens:
-        raise InputError(f"{path} holds no token")
-    return tokens
+    tokens: dict[bytes, Right] = {}
+    problems = []
+    for number, line in enumerate(lines, 1):
+        try:
+            tokens |= parse_token(line.decode("utf-8", "replace"))
+        except InputError as error:
+            problems.append(f"{path}, line {number}: {error}")
+    return tokens, problems
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Access:
     def __init__(self, tokens: Sequence[str] = (), file: Path | None = None) -> None:
         self._given: dict[bytes, Right] = {}
         for token in tokens:
-            if not (found := parse_tokens([token])):
+            if not (found := parse_token(token)):
                 raise InputError(
                     f"a token must be at least {SHORTEST_TOKEN} printable ASCII characters, and "
                     f"not begin with #"
@@ -149,12 +150,20 @@ class Access:
 
 
 class _TokenFile:
-    """The tokens of a file as it stands; a file that cannot be used changes nothing."""
+    """The tokens of a file as it stands, which must have one at first, and no line that is wrong.
+
+    Later a line that is wrong is left out, so that tokens that were removed beside it are worth
+    nothing. A file that cannot be read changes nothing.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._version = self._look()
-        self._known = read_tokens(path)
+        self._known, problems = read_tokens(path)
+        if problems:
+            raise InputError(problems[0])
+        if not self._known:
+            raise InputError(f"{path} holds no token")
         self._next_look = time.monotonic() + FILE_SECONDS
 
     def tokens(self) -> dict[bytes, Right]:
@@ -168,11 +177,13 @@ class _TokenFile:
 
     def _read_again(self) -> None:
         try:
-            self._known = read_tokens(self._path)
+            self._known, problems = read_tokens(self._path)
         except InputError as error:
             _logger.error("the tokens stay as they were: %s", error)
-        else:
-            _logger.info("%s was read again: %d tokens", self._path, len(self._known))
+            return
+        for problem in problems:
+            _logger.error("a token was left out: %s", problem)
+        _logger.info("%s was read again: %d tokens", self._path, len(self._known))
 
     def _look(self) -> tuple[int, int, int] | None:
         try:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
@@ -22,6 +22,7 @@ from revar.campaigns.service.threads import CampaignThreads
 from revar.campaigns.state import CampaignState
 from revar.campaigns.status import condition_of
 from revar.campaigns.storage import StorageError
+from revar.campaigns.storage.address import host_in_ascii
 from revar.errors import InputError
 
 EVERY = 5.0  # seconds between two looks
@@ -46,7 +47,7 @@ class WebhookMessage(msgspec.Struct, frozen=True):
 
 
 def check_webhook(address: str) -> str:
-    """An address that messages may be sent to."""
+    """An address that messages may be sent to, in ASCII as HTTP wants it."""
     try:
         parts = urlsplit(address)
         readable = bool(parts.hostname) and (parts.port or 1) > 0
@@ -56,7 +57,14 @@ def check_webhook(address: str) -> str:
         raise InputError("the address of the webhook must begin with http:// or https://")
     if parts.username is not None:
         raise InputError("the address of the webhook must hold no user and no password")
-    return address
+    try:
+        host = host_in_ascii(parts.netloc)
+    except InputError as error:
+        raise InputError(f"the address of the webhook must name a host: {error}") from None
+    behind = urlunsplit(("", "", parts.path, parts.query, ""))
+    if not behind.isascii() or not behind.isprintable() or " " in behind:
+        raise InputError("the address of the webhook must have other signs percent-encoded")
+    return f"{parts.scheme}://{host}{behind}"
 
 
 class Webhook:
@@ -72,6 +80,7 @@ class Webhook:
         self._campaigns = campaigns
         self._metrics = metrics
         self._told: dict[str, str] = {}  # events, by the campaign's id
+        self._failed: set[str] = set()  # names that were logged
         self._sending: set[asyncio.Task[None]] = set()
         self._pool = ThreadPoolExecutor(1, "webhook")
         self._looked = False
@@ -80,7 +89,10 @@ class Webhook:
         """Go on until it is cancelled."""
         try:
             while True:
-                await self._look()
+                try:
+                    await self._look()
+                except Exception:
+                    _logger.exception("the campaigns could not be looked at")
                 await asyncio.sleep(EVERY)
         finally:
             for task in self._sending:
@@ -96,6 +108,11 @@ class Webhook:
             try:
                 found = await self._campaigns.read(name, _message)
             except (StorageError, CampaignError):
+                continue
+            except Exception:  # of one campaign; the others are to be heard of
+                if name not in self._failed:
+                    _logger.exception("campaign %s could not be looked at", name)
+                self._failed.add(name)
                 continue
             told = self._told.get(found.id, "")
             self._told[found.id] = found.event

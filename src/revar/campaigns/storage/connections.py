@@ -35,14 +35,17 @@ class Connections:
         self._watch: threading.Thread | None = None
         self._ends = threading.Event()
 
-    def run(self, work: Callable[[Any], Result]) -> Result:
-        """Do the work on a connection; on another one if the first has been lost."""
+    def run(self, work: Callable[[Any], Result], patience: float = CONNECTING) -> Result:
+        """Do the work on a connection; on another one if the first has been lost.
+
+        Raises after `patience` seconds without one that is free.
+        """
         try:
-            return self._try(work)
+            return self._try(work, patience)
         except _LostError as lost:
             self._open().drain()  # the others may be lost, too
             try:
-                return self._try(work)
+                return self._try(work, patience)
             except _LostError as again:
                 raise again.error from lost.error
 
@@ -59,8 +62,8 @@ class Connections:
         self._cut_off(float("inf"))
         self._ends.set()
 
-    def _try(self, work: Callable[[Any], Result]) -> Result:
-        with self._open().connection() as connection:
+    def _try(self, work: Callable[[Any], Result], patience: float) -> Result:
+        with self._open().connection(timeout=patience) as connection:
             self._busy[connection] = time.monotonic() + PATIENCE + GRACE
             try:
                 return work(connection)

@@ -116,7 +116,7 @@ class Storage(ABC):
 
     @abstractmethod
     def save_snapshot(self, campaign_id: str, snapshot: Snapshot) -> None:
-        """Keep the snapshot, unless a later one is kept already."""
+        """Keep the snapshot, unless a later one is kept already, or others keep it waiting."""
 
     @abstractmethod
     def load_snapshot(self, campaign_id: str) -> Snapshot | None:

@@ -28,6 +28,7 @@ DIALECT = {
 MIGRATION_LOCK = 0x72657672  # advisory: two processes that open a new database at once
 NOW = "extract(epoch FROM clock_timestamp())::double precision"
 LOCK_PATIENCE = 10.0  # seconds to wait for a row that another transaction holds
+LITTLE_PATIENCE = 0.5  # the same, and for a connection, where something may be left undone
 WRITERS, READERS = 8, 4  # connections at most
 
 
@@ -44,7 +45,7 @@ class PostgresStorage(SQLStorage, ForkAware):
     def __init__(self, url: str) -> None:
         ForkAware.__init__(self)
         self._psycopg: Any = require_extra("psycopg", "serve")
-        require_extra("psycopg_pool", "serve")
+        self._pools: Any = require_extra("psycopg_pool", "serve")
         # What it would say of a server that is not there, the errors below say.
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         try:
@@ -126,6 +127,21 @@ class PostgresStorage(SQLStorage, ForkAware):
         """See `SQLStorage`. Values may have names, too: %(name)s."""
         return self._run(self._writers, lambda connection: _fetch(connection, query, values))
 
+    def _execute_at_once(self, query: str, values: Any) -> None:
+        """See `SQLStorage`."""
+
+        def carry_out(connection: Any) -> None:
+            with connection.transaction():
+                connection.execute(f"SET LOCAL lock_timeout = {1000 * LITTLE_PATIENCE:.0f}")
+                _fetch(connection, query, values)
+
+        try:
+            self._run(self._writers, carry_out, LITTLE_PATIENCE)
+        except StorageError as error:
+            busy = self._psycopg.errors.LockNotAvailable, self._pools.PoolTimeout
+            if not isinstance(error.__cause__, busy):
+                raise
+
     def _atomically(self, work: Callable[[Execute], Result]) -> Result:
         """See `SQLStorage`."""
 
@@ -135,9 +151,14 @@ class PostgresStorage(SQLStorage, ForkAware):
 
         return self._run(self._writers, carry_out)
 
-    def _run(self, connections: Connections, work: Callable[[Any], Result]) -> Result:
+    def _run(
+        self,
+        connections: Connections,
+        work: Callable[[Any], Result],
+        patience: float = CONNECTING,
+    ) -> Result:
         try:
-            return connections.run(work)
+            return connections.run(work, patience)
         except self._psycopg.Error as error:
             raise _storage_error(error) from error
 

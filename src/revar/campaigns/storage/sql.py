@@ -83,6 +83,10 @@ class SQLStorage(Storage):
         """Carry out one statement that writes; the rows that it gives, if any."""
 
     @abstractmethod
+    def _execute_at_once(self, query: str, values: Any) -> None:
+        """The same, but nothing is done where others hold a lock that it needs."""
+
+    @abstractmethod
     def _atomically(self, work: Callable[[Execute], Result]) -> Result:
         """Have the work carry out statements that all take effect, or none."""
 
@@ -128,7 +132,7 @@ class SQLStorage(Storage):
 
     def save_snapshot(self, campaign_id: str, snapshot: Snapshot) -> None:
         """See `Storage`."""
-        self._execute(
+        self._execute_at_once(
             "INSERT INTO revar_snapshots AS kept (campaign, position, body)"
             " SELECT key, ?, ? FROM revar_campaigns WHERE id = ?"
             " ON CONFLICT (campaign) DO UPDATE"

@@ -4,7 +4,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from revar.campaigns.storage.sql import (
 )
 from revar.campaigns.storage.sqlite_connections import (
     PATIENCE,
+    TURN,
     Reader,
     connect_to_read,
     connect_to_write,
@@ -153,6 +154,11 @@ class SQLiteStorage(SQLStorage, ForkAware):
         """See `SQLStorage`."""
         return self._atomically(lambda execute: execute(query, values))
 
+    def _execute_at_once(self, query: str, values: Any) -> None:
+        """See `SQLStorage`."""
+        with suppress(_BusyError), self._transaction(TURN) as cursor:
+            cursor.execute(query, values)
+
     def _atomically(self, work: Callable[[Execute], Result]) -> Result:
         """See `SQLStorage`."""
         with self._transaction() as cursor:
@@ -175,12 +181,13 @@ class SQLiteStorage(SQLStorage, ForkAware):
         reader.close()
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Cursor]:
-        with self._errors(), self._lock:
+    def _transaction(self, patience: float = PATIENCE) -> Iterator[sqlite3.Cursor]:
+        """A cursor that writes; `_BusyError` where others write for longer than that."""
+        with self._errors(), self._alone(patience):
             if self._writer is None:
                 self._writer = connect_to_write(self.path)
             cursor = self._writer.cursor()
-            self._begin(cursor)
+            self._begin(cursor, patience)
             try:
                 yield cursor
                 self._check_file()
@@ -190,15 +197,27 @@ class SQLiteStorage(SQLStorage, ForkAware):
                     cursor.execute("ROLLBACK")
                 raise
 
-    def _begin(self, cursor: sqlite3.Cursor) -> None:
+    @contextmanager
+    def _alone(self, patience: float) -> Iterator[None]:
+        """No other thread writes meanwhile."""
+        if not self._lock.acquire(timeout=patience):
+            raise _BusyError(f"{self._shown}: database is locked")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _begin(self, cursor: sqlite3.Cursor, patience: float) -> None:
         """Take the write lock first: two processes that had read would wait for each other."""
-        ends = time.monotonic() + PATIENCE
+        ends = time.monotonic() + patience
         while not self._closed:
             try:
                 cursor.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= ends:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                     raise
+                if time.monotonic() >= ends:
+                    raise _BusyError(f"{self._shown}: {error}") from error
             else:
                 return
         raise StorageError(f"{self._shown} was closed")
@@ -245,6 +264,10 @@ class SQLiteStorage(SQLStorage, ForkAware):
                 raise
             if not self.path.exists() or self._version() < READABLE:
                 raise error.__cause__ from None
+
+
+class _BusyError(StorageError):
+    """Others are writing."""
 
 
 def _reopen(path: Path) -> SQLiteStorage:

@@ -1,9 +1,7 @@
 """Collect whole episodes of target policies, in any environment, for their values."""
 
-from collections.abc import Callable
 from functools import partial
 from math import inf
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,17 +12,19 @@ from revar.environments.opening import (
     built_in_discount,
     built_in_policy,
     horizon_of,
-    is_environment,
+    is_opened_by_id,
 )
 from revar.errors import InputError
 from revar.evaluation.amounts import describe
 from revar.evaluation.goals import ComparisonGoal, ValueGoal
+from revar.evaluation.identity import describe_environment
 from revar.evaluation.result import CollectedResult
 from revar.evaluation.returns.critics import CriticChoice, Served, choose_critics
-from revar.evaluation.returns.fingerprint import policy_digest
+from revar.evaluation.returns.fingerprint import Identity
 from revar.evaluation.returns.fitting import Resets, ReturnEstimator
 from revar.evaluation.returns.paired import PairedEpisodes, PairedEstimator, make_players
 from revar.evaluation.returns.play import EpisodePlayer
+from revar.evaluation.returns.prior import check_practice, use_prior
 from revar.evaluation.returns.records import Setting
 from revar.evaluation.returns.run import ReturnEvaluation
 from revar.evaluation.returns.workers import EpisodesSetup, PoolEpisodes
@@ -44,9 +44,6 @@ from revar.model.validation import check_discount, check_whole
 from revar.policies.sampled import known_law
 from revar.strategies.strategy import find_strategy
 
-# A fingerprint of the policies over some of the episodes; None where they draw on their own.
-Digest = Callable[[Episodes], str | None]
-
 
 def collect_returns(
     env: Any,
@@ -59,10 +56,7 @@ def collect_returns(
     """Play the policies themselves until the goal is reached or the budget is spent."""
     _refuse_what_is_for_tables(settings, method)
     stored, earlier = _load_stored(settings.resume)
-    seed = settings.seed
-    if seed is None:
-        seed = new_seed() if earlier is None else earlier.seed
-    seed = check_whole(seed, "seed")
+    seed = _seed(settings.seed, earlier)
     options, budget = settings.env_options, goal.budget
     pool = choose_pool(
         env,
@@ -72,10 +66,7 @@ def collect_returns(
         settings.address,
         settings.environments,
     )
-    for name, policy in policies.items():
-        if policy is None:
-            with name_policy(name):
-                policies = {**policies, name: built_in_policy(env, options)}
+    policies = {name: _given(policy, name, env, options) for name, policy in policies.items()}
     horizon = horizon_of(opened, settings.horizon)
     discount = built_in_discount(env, options) if settings.discount is None else settings.discount
     discount = check_discount(discount)
@@ -91,34 +82,23 @@ def collect_returns(
             interrupt=interrupt,
         )
         setting: Setting = local.setting
-        digest = partial(_digest, local)
+        identity = Identity(local, policies, None if isinstance(env, str) else opened)
         conditions = _conditions(env, opened, setting, method, discount, seed, goal, settings)
         if stored is not None and earlier is not None:
             check_same(earlier, conditions, SAME_RETURNS)
             refuse_overspent(stored, earlier, budget)
-            _check_stored(stored, earlier, setting, digest)
+            _check_stored(stored, setting)
+            identity.check(stored, earlier)
         resets = _resets(env, local, settings.resets, earlier)
-        joined, prior_seed, practice = _use_prior(env, settings.prior, setting, conditions, digest)
-        if method == "mean" and practice is not None:
-            raise InputError(
-                "prior is not known to be of this policy and environment, and method 'mean' has no "
-                "critics to learn from it"
-            )
+        joined, prior_seed, practice = use_prior(
+            env, settings.prior, setting, conditions, identity.answers
+        )
         choice = CriticChoice()
         if method == "critic":
-            choice = choose_critics(
-                settings.critics,
-                Served(
-                    setting.observations,
-                    settings.features is not None,
-                    tuple(
-                        law
-                        for each in getattr(local, "settings", [setting])
-                        if (law := known_law(each.policy)) is not None
-                    ),
-                    (seed,) if prior_seed is None else (seed, prior_seed),
-                ),
-            )
+            served = _served(local, (seed,) if prior_seed is None else (seed, prior_seed))
+            choice = choose_critics(settings.critics, served)
+            if practice is not None:
+                practice = check_practice(practice, setting, served)
         estimator: ReturnEstimator | PairedEstimator
         if isinstance(goal, ValueGoal):
             estimator = ReturnEstimator(
@@ -129,6 +109,7 @@ def collect_returns(
             alone = (method, horizon, discount, seed, goal.confidence, inf, choice, resets)
             each = [ReturnEstimator(*alone) for _ in policies]
             estimator = PairedEstimator(goal.names, local.laws, each)
+        estimator.environment_note = identity.changes
         player: EpisodePlayer | PairedEpisodes | PoolEpisodes = local
         if pool is not None:
             setup = EpisodesSetup(env, options, policies, horizon, seed, settings.features, cost)
@@ -138,7 +119,7 @@ def collect_returns(
             goal,
             estimator,
             conditions,
-            digest,
+            identity,
             path_to_write(settings.save, settings.resume),
             interrupt,
             stored,
@@ -149,6 +130,41 @@ def collect_returns(
         finally:
             if isinstance(player, PoolEpisodes):
                 player.close()
+
+
+def _seed(seed: int | None, earlier: Conditions | None) -> int:
+    """The one that is given, that of the file, or a new one."""
+    if seed is None:
+        seed = new_seed() if earlier is None else earlier.seed
+    return check_whole(seed, "seed")
+
+
+def _given(policy: Any, name: str, env: Any, options: dict[str, Any] | None) -> Any:
+    """The policy, or that of a built-in problem."""
+    if policy is not None:
+        return policy
+    with name_policy(name):
+        return built_in_policy(env, options)
+
+
+def _served(player: Any, seeds: tuple[int, ...]) -> Served:
+    """The episodes that critics are to serve."""
+    setting = player.setting
+    laws = [known_law(each.policy) for each in getattr(player, "settings", [setting])]
+    return Served(
+        setting.observations,
+        None if setting.features is None else partial(_count_features, player),
+        tuple(law for law in laws if law is not None),
+        seeds,
+    )
+
+
+def _count_features(player: Any) -> int:
+    """How many there are of an observation: they are asked for at the first."""
+    if player.setting.features.width is None:
+        first = getattr(player, "players", [player])[0]
+        player.setting.features.row(first.first_observation())
+    return int(player.setting.features.width)
 
 
 def _refuse_what_is_for_tables(settings: CollectionSettings, method: str) -> None:
@@ -182,16 +198,8 @@ def _load_stored(resume: Any) -> tuple[Episodes | None, Conditions | None]:
     return stored, earlier
 
 
-def _digest(player: Any, episodes: Episodes) -> str | None:
-    """A fingerprint of the policy, or of all of them."""
-    settings = player.settings if isinstance(player, PairedEpisodes) else [player.setting]
-    found = [policy_digest(each.policy, each.observations, episodes) for each in settings]
-    known = [each for each in found if each is not None]
-    return "+".join(known) if len(known) == len(found) else None
-
-
-def _check_stored(stored: Episodes, earlier: Conditions, setting: Setting, digest: Digest) -> None:
-    """Refuse stored episodes of other spaces, features or another policy."""
+def _check_stored(stored: Episodes, setting: Setting) -> None:
+    """Refuse stored episodes of other spaces or features."""
     for name, now in (
         ("observation space", setting.observation_space),
         ("action space", setting.action_space),
@@ -206,54 +214,15 @@ def _check_stored(stored: Episodes, earlier: Conditions, setting: Setting, diges
         row = setting.features.row(setting.observations.value(stored.observations[0]))
         if not np.array_equal(row, stored.features[0]):
             raise InputError("the file was collected with other features")
-    if earlier.policy is not None and earlier.policy != digest(stored):
-        raise InputError("the file was collected for another policy")
 
 
 def _resets(env: Any, player: Any, asked: int | None, earlier: Conditions | None) -> Resets:
     if asked is not None:
         return Resets(player.resets, count=check_whole(asked, "resets"))
-    if is_environment(env):
-        return Resets(player.resets, each=0, note="as the environment was handed in")
+    if not is_opened_by_id(env):
+        note = "as the environment was handed in; resets= says how many"
+        return Resets(player.resets, each=0, note=note)
     return Resets(player.resets, each=None if earlier is None else earlier.resets)
-
-
-def _use_prior(
-    env: Any, prior: Any, setting: Setting, now: Conditions, digest: Digest
-) -> tuple[Episodes | None, int | None, Episodes | None]:
-    """Earlier episodes that enter the estimate, their seed, and those that only train critics."""
-    if prior is None:
-        return None, None, None
-    if now.names is not None:
-        raise InputError(
-            f"policies are compared by their own episodes with method {now.method!r}; earlier ones "
-            f"are for `evaluate`"
-        )
-    found, known = load_collected(prior) if isinstance(prior, str | Path) else (prior, None)
-    if not isinstance(found, Episodes):
-        raise InputError(
-            f"prior is a {type(found).__name__}; method {now.method!r} needs whole Episodes, or "
-            f"their file"
-        )
-    if found.observation_space not in (None, setting.observation_space):
-        raise InputError(
-            f"prior has observations {found.observation_space}; here they are "
-            f"{setting.observation_space}"
-        )
-    if known is None:
-        return None, None, found
-    if known.seed == now.seed:
-        raise InputError(
-            f"prior was collected with seed {known.seed}, whose episodes would be played again; "
-            f"give another seed, or resume from it"
-        )
-    # Of one that is handed in, or made by a function, the class is known, and not how it was made.
-    same = isinstance(env, str) and all(
-        getattr(known, name) == getattr(now, name) for name in ("environment", "options", "horizon")
-    )
-    own = known.policy is not None and known.policy == digest(found)
-    alike = found.features is None and setting.features is None  # functions cannot be compared
-    return (found, known.seed, None) if same and own and alike else (None, None, found)
 
 
 def _conditions(
@@ -270,6 +239,7 @@ def _conditions(
     several, budget = len(goal.names) > 1, goal.budget
     return Conditions(
         environment=env if isinstance(env, str) else _name(opened),
+        environment_details=None if isinstance(env, str) else describe_environment(opened),
         strategy="on-policy",
         horizon=setting.horizon,
         discount=discount,

@@ -1,6 +1,6 @@
 """The critics that a user asks for: families to be learned, and critics that are there already."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,14 +32,16 @@ class Served:
     """The episodes that critics are to serve."""
 
     observations: Layout | None
-    features: bool  # whether critics see features of observations
+    features: Callable[[], int] | None  # how many there are, where critics see them alone
     laws: tuple[Law, ...]  # of all policies, as far as they are known
     seeds: tuple[int, ...]  # none where they are not known
 
     @property
     def inputs(self) -> int | None:
-        """How many numbers critics see of an observation; None before there is one."""
-        if self.features or self.observations is None:
+        """How many numbers critics see of an observation; None if that is not known."""
+        if self.features is not None:
+            return self.features()
+        if self.observations is None:
             return None
         return int(self.observations.inputs(np.zeros((1, self.observations.width))).shape[1])
 
@@ -64,9 +66,9 @@ def choose_critics(critics: Any, served: Served) -> CriticChoice:
         elif callable(getattr(getattr(item, "policy", None), "predict_values", None)):
             given.append(_ModelValues.of(item, served))
         elif callable(getattr(item, "values", None)):
-            given.append(item)
+            given.append(_try_out(item, served))
         elif callable(item):
-            given.append(_Function(item))
+            given.append(_try_out(_Function(item), served))
         else:
             raise InputError(
                 f"critics has a {type(item).__name__}; it must be the name of a family ('linear', "
@@ -75,6 +77,22 @@ def choose_critics(critics: Any, served: Served) -> CriticChoice:
             )
     default_families(names)  # refuses what is not known before the first episode
     return CriticChoice(tuple(dict.fromkeys(names)) or None, tuple(given))
+
+
+def _try_out(critic: ValueFunction, served: Served) -> ValueFunction:
+    """A user's critic, if it has a value for each row; what it says of real ones is seen later."""
+    if served.inputs is None:
+        return critic
+    try:
+        found = np.shape(critic.values(np.zeros((2, served.inputs)), np.zeros(2)))
+    except Exception:  # zeros may be none of its inputs
+        return critic
+    if found != (2,):
+        raise InputError(
+            f"critics has one that gives an array of shape {found} for 2 inputs; it must give a "
+            f"value for each, (2,)"
+        )
+    return critic
 
 
 def _usable(fitted: FittedCritics, served: Served) -> list[ValueFunction]:
@@ -134,10 +152,15 @@ class _ModelValues:
     @classmethod
     def of(cls, model: Any, served: Served) -> "_ModelValues":
         observations = served.observations
-        if not isinstance(observations, ArrayLayout) or served.inputs != observations.width:
+        seen = "a part" if served.features is None else "features"
+        if (
+            served.features is not None
+            or not isinstance(observations, ArrayLayout)
+            or served.inputs != observations.width
+        ):
             raise InputError(
                 f"the value function of a {type(model).__name__} needs observations as they are, "
-                f"and critics see {'features' if served.features else 'a part'} of them here"
+                f"and critics see {seen} of them here"
             )
         if not isinstance(model, StableBaselinesPolicy):
             model = policy_from_sb3(model, deterministic=True)

@@ -115,6 +115,7 @@ class ReturnEstimator:
     prior: Episodes | None = None  # joined with the episodes: they are the policy's own
     prior_seed: int | None = None
     practice: Episodes | None = None  # earlier episodes that only train critics
+    environment_note: str = ""  # what has changed since a file that the run goes on from
     seconds: float = 0.0  # spent on fitting
     _practised: list[ValueFunction] | None = field(default=None, repr=False)
 
@@ -145,7 +146,7 @@ class ReturnEstimator:
             families = default_families(self.choice.families, len(every))
             if self.practice is not None:
                 refuse_same_draws(self.practice, episodes)
-            given = [*self.choice.given, *self._practise(families, width)]
+            given = [*self.choice.given, *self._practise(families)]
         corrected = _correct(experience, families, given, self.seed)
         self.seconds += time.perf_counter() - begun
         findings = ReturnFindings(
@@ -160,6 +161,7 @@ class ReturnEstimator:
             prior_use=self.prior_use,
             resets_note=self.resets.note,
             observations_note=_outside(every),
+            environment_note=self.environment_note,
         )
         return self.estimate(corrected), findings
 
@@ -202,17 +204,12 @@ class ReturnEstimator:
             **collected,
         )
 
-    def _practise(self, families: Sequence[CriticFamily], width: int) -> list[ValueFunction]:
+    def _practise(self, families: Sequence[CriticFamily]) -> list[ValueFunction]:
         """Critics learned from earlier episodes: they have seen none of these."""
         if self.practice is None:
             return []
         if self._practised is None:
             experience = make_experience(self.practice, self.horizon, self.discount)
-            if experience.inputs.shape[1] != width:
-                raise InputError(
-                    f"critics see {experience.inputs.shape[1]} numbers of an observation in the "
-                    f"prior episodes, and {width} now"
-                )
             self._practised = [family.fit(experience, self.seed) for family in families]
         return self._practised
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from revar.critics.estimate import joint_fold_covariance
+from revar.critics.pairs import correct_pairs, joint_covariance
 from revar.estimators.estimator import Estimate, JointEstimate
 from revar.evaluation.comparison import ComparisonResult
 from revar.evaluation.goals import ComparisonGoal
@@ -19,6 +20,7 @@ from revar.interrupts import Interrupt
 from revar.model.arrays import FloatArray
 from revar.model.episodes import Episodes
 from revar.model.law import Law
+from revar.policies.sampled import known_law
 
 
 def make_players(
@@ -62,7 +64,18 @@ class PairedEpisodes:
         self.settings = [player.setting for player in players]
         self.setting = self.settings[0]
         self.width = len(players) * int(players[0].width)
-        self.laws = LawsInTurn(tuple(setting.policy.law for setting in self.settings))
+
+    @cached_property
+    def laws(self) -> "LawsInTurn":
+        """How the policies draw; those that have not told yet are asked at an observation."""
+        laws = [known_law(setting.policy) for setting in self.settings]
+        if None in laws:
+            seen = self.players[0].first_observation()
+            for name, setting, law in zip(self.names, self.settings, laws, strict=True):
+                if law is None:
+                    with name_policy(name):
+                        setting.policy.draw([seen], [np.random.default_rng(0)])
+        return LawsInTurn(tuple(setting.policy.law for setting in self.settings))
 
     def play(self, first: int, count: int) -> Episodes:
         """The episodes, one of each policy at a time, or as many as there are side by side."""
@@ -179,6 +192,16 @@ class PairedEstimator:
             estimator.method = method
 
     @property
+    def environment_note(self) -> str:
+        """What has changed since a file that the run goes on from."""
+        return self.each[0].environment_note
+
+    @environment_note.setter
+    def environment_note(self, note: str) -> None:
+        for estimator in self.each:
+            estimator.environment_note = note
+
+    @property
     def horizon(self) -> int:
         """Of all episodes."""
         return self.each[0].horizon
@@ -212,9 +235,10 @@ class PairedEstimator:
             with name_policy(name):
                 estimate, findings[name] = estimator.find(own, playing)
             estimates.append(estimate)
+        pairs = correct_pairs([each.corrected for each in findings.values()])
         joint = JointEstimate(
-            np.array([estimate.value for estimate in estimates]),
-            _covariance(list(findings.values())),
+            np.array([each.value for each in pairs]),
+            joint_covariance(pairs),
             len(episodes),
             np.zeros(len(estimates)),
             self.each[0].confidence,
@@ -233,20 +257,3 @@ class PairedEstimator:
     def result(self, goal: ComparisonGoal, points: list[Any], **collected: Any) -> ComparisonResult:
         """What the last of the estimates gives."""
         return goal.result(points, **collected)
-
-
-def _covariance(findings: list[ReturnFindings]) -> FloatArray:
-    """Of the values: by episodes that started alike, shared resets, and folds that teach others."""
-    corrected = [each.corrected for each in findings]
-    counts = np.array([each.corrected.size for each in corrected])  # they differ by one at most
-    pairs = int(counts.min())
-    if pairs < 2:
-        return np.full((len(findings), len(findings)), np.inf)
-    played = np.cov(np.stack([each.corrected[:pairs] for each in corrected]))
-    found = played * pairs / np.outer(counts, counts)
-    resets = min(each.at_resets.size for each in corrected)
-    if resets > 1:
-        found += np.cov(np.stack([each.at_resets[:resets] for each in corrected])) / resets
-    found += joint_fold_covariance(corrected)
-    np.fill_diagonal(found, [each.standard_error**2 for each in corrected])
-    return np.asarray(found)

@@ -1,21 +1,18 @@
 """Whole episodes of a policy in any environment: one at a time, or several side by side."""
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
 from revar.environments.opening import blame_environment, check_actions, horizon_of, read_reward
 from revar.errors import InputError, require_extra
-from revar.evaluation.amounts import part_of_infos
-from revar.evaluation.returns.records import EpisodeRecord, Setting, lay_out
+from revar.evaluation.returns.records import RESETS, EpisodeRecord, Setting, play_rounds
+from revar.evaluation.returns.vector import VectorEpisodes
 from revar.evaluation.stopping import EpisodeError, Stopped
 from revar.interrupts import Interrupt
 from revar.model.arrays import FloatArray
 from revar.model.episodes import Episodes
 from revar.model.validation import LARGEST_REWARD
-
-RESETS = 2**30  # numbers from here on are those of resets that are not played
 
 
 class EpisodePlayer(Protocol):
@@ -32,6 +29,9 @@ class EpisodePlayer(Protocol):
 
     def resets(self, first: int, count: int) -> FloatArray:
         """What critics look at in first observations that are not played, [count, inputs]."""
+
+    def first_observation(self) -> Any:
+        """That of episode 0, whose reset is made for it."""
 
 
 def make_player(
@@ -68,7 +68,7 @@ class LocalEpisodes:
 
     def play(self, first: int, count: int) -> Episodes:
         """The episodes, `width` of them under way at any time."""
-        return _play_rounds(self.setting, self._play, first, count, count)
+        return play_rounds(self.setting, self._play, first, count, count)
 
     def _play(self, records: list[EpisodeRecord]) -> None:
         draw, interrupt = self.setting.policy.draw, self.interrupt
@@ -95,6 +95,10 @@ class LocalEpisodes:
         """First observations, one after the other."""
         seat = self._seats[0]
         return self.setting.inputs(seat.reset(RESETS + first + i) for i in range(count))
+
+    def first_observation(self) -> Any:
+        """That of episode 0."""
+        return self._seats[0].reset(0)
 
 
 class _Seat:
@@ -152,135 +156,3 @@ class _Seat:
                 record.finish()
         except InputError as error:
             raise EpisodeError(str(error), record.number) from error
-
-
-class VectorEpisodes:
-    """A vector environment: `width` episodes at a time, all begun together.
-
-    Those that are done wait for the longest one.
-    """
-
-    def __init__(self, env: Any, setting: Setting, interrupt: Interrupt) -> None:
-        self.env = env
-        self.width = int(env.num_envs)
-        self.setting = setting
-        self.interrupt = interrupt
-        utils = require_extra("gymnasium.vector.utils", "gym")
-        self._iterate, self._concatenate = utils.iterate, utils.concatenate
-        self._room = utils.create_empty_array(env.single_action_space, self.width)
-        mode = getattr(env, "metadata", {}).get("autoreset_mode")
-        if mode is not None and getattr(mode, "name", "") != "NEXT_STEP":
-            raise InputError(f"the vector environment resets in mode {mode}; it must be NEXT_STEP")
-
-    def play(self, first: int, count: int) -> Episodes:
-        """The episodes, `width` at a time."""
-        return _play_rounds(self.setting, self._play, first, count, self.width)
-
-    def _play(self, records: list[EpisodeRecord]) -> None:
-        setting = self.setting
-        seen = self._reset(records[0].number)
-        actions: list[Any] = [setting.actions.value(np.zeros(setting.actions.width))] * self.width
-        going = list(enumerate(records))
-        for place, record in going:
-            record.see(seen[place])
-        while going:
-            if self.interrupt.asked:
-                raise Stopped
-            drawn = setting.policy.draw(
-                [seen[place] for place, _ in going], [record.rng for _, record in going]
-            )
-            for (place, _), action in zip(going, drawn.actions, strict=True):
-                actions[place] = action
-            try:
-                after, rewards, terminated, truncated, infos = self.env.step(self._join(actions))
-            except Exception as error:
-                raise blame_environment(error, "step") from error
-            seen = self._split(after)
-            for i, (place, record) in enumerate(going):
-                cut = bool(truncated[place]) or len(record.rewards) + 1 == setting.horizon
-                record.terminated = bool(terminated[place])
-                record.over = record.terminated or cut
-                try:
-                    record.note(drawn.rows[i], drawn.noise[i], read_reward(rewards[place]))
-                    if setting.cost is not None:
-                        part = part_of_infos(infos, setting.cost_keys, place)
-                        record.charge(actions[place], part)
-                    record.see(seen[place])
-                except InputError as error:
-                    raise EpisodeError(str(error), record.number) from error
-            going = [(place, record) for place, record in going if not record.over]
-        for env in getattr(self.env, "envs", []):  # others are in processes of their own
-            check_actions(env, self.env.single_action_space)
-
-    def resets(self, first: int, count: int) -> FloatArray:
-        """First observations, `width` at a time."""
-        seen: list[Any] = []
-        while len(seen) < count:
-            seen.extend(self._reset(RESETS + first + len(seen)))
-        return self.setting.inputs(seen[:count])
-
-    def _reset(self, number: int) -> list[Any]:
-        seeds = [self.setting.environment_seed(number + i) for i in range(self.width)]
-        try:
-            seen, _ = self.env.reset(seed=seeds)
-        except Exception as error:
-            raise blame_environment(error, "reset") from error
-        return self._split(seen)
-
-    def _split(self, seen: Any) -> list[Any]:
-        return list(self._iterate(self.env.observation_space, seen))
-
-    def _join(self, actions: list[Any]) -> Any:
-        return self._concatenate(self.env.single_action_space, actions, self._room)
-
-
-def _play_rounds(
-    setting: Setting,
-    play: Callable[[list[EpisodeRecord]], None],
-    first: int,
-    count: int,
-    width: int,
-) -> Episodes:
-    """Play so many episodes, `width` at a time.
-
-    Where something goes wrong, episodes are kept up to the first that is not complete: which of
-    the later ones are complete depends on how long they are. They come out the same if they are
-    played again.
-    """
-    done: list[EpisodeRecord] = []
-    for begin in range(first, first + count, width):
-        records = [
-            EpisodeRecord(setting, i) for i in range(begin, min(begin + width, first + count))
-        ]
-        try:
-            play(records)
-            for record in records:
-                record.finish()
-        except (InputError, Stopped) as error:
-            trouble = _find_trouble(error, records)
-            for record in records:
-                if not record.over or getattr(trouble, "episode", None) == record.number:
-                    break
-                record.finish()
-                done.append(record)
-            trouble.complete = lay_out(setting, done)
-            raise trouble from error
-        done.extend(records)
-    episodes = lay_out(setting, done)
-    assert episodes is not None
-    return episodes
-
-
-def _find_trouble(
-    error: InputError | Stopped, records: list[EpisodeRecord]
-) -> EpisodeError | Stopped:
-    """What went wrong, and where: a bad observation explains what became of it."""
-    for record in records:
-        try:
-            record.check()
-        except InputError as bad:
-            return EpisodeError(str(bad), record.number)
-    if isinstance(error, EpisodeError | Stopped):
-        return error
-    waiting = next((record for record in records if not record.over), records[-1])
-    return EpisodeError(str(error), waiting.number)

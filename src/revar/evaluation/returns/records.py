@@ -12,12 +12,14 @@ from revar.environments.opening import environment_seed
 from revar.environments.spaces import Layout, action_layout, check_finite
 from revar.errors import InputError
 from revar.evaluation.amounts import Reported, ask_amount
+from revar.evaluation.stopping import EpisodeError, Stopped
 from revar.model.amounts import COST, STEPS, check_amount
 from revar.model.arrays import FloatArray
 from revar.model.episodes import Episodes
 from revar.policies.interface import SampledPolicy
 from revar.policies.sampled import sampled_policy
 
+RESETS = 2**30  # numbers from here on are those of resets that are not played
 CostOfStep = Callable[[Any, Any, Any], float]  # from the row of an observation, action and info
 
 
@@ -136,6 +138,58 @@ def lay_out(setting: Setting, records: list[EpisodeRecord]) -> Episodes | None:
         features=None if setting.features is None else laid("features"),
         amounts={} if setting.cost is None else {COST: laid("costs")},
     )
+
+
+def play_rounds(
+    setting: Setting,
+    play: Callable[[list[EpisodeRecord]], None],
+    first: int,
+    count: int,
+    width: int,
+) -> Episodes:
+    """Play so many episodes, `width` at a time.
+
+    Where something goes wrong, episodes are kept up to the first that is not complete: which of
+    the later ones are complete depends on how long they are. They come out the same if they are
+    played again.
+    """
+    done: list[EpisodeRecord] = []
+    for begin in range(first, first + count, width):
+        records = [
+            EpisodeRecord(setting, i) for i in range(begin, min(begin + width, first + count))
+        ]
+        try:
+            play(records)
+            for record in records:
+                record.finish()
+        except (InputError, Stopped) as error:
+            trouble = _find_trouble(error, records)
+            for record in records:
+                if not record.over or getattr(trouble, "episode", None) == record.number:
+                    break
+                record.finish()
+                done.append(record)
+            trouble.complete = lay_out(setting, done)
+            raise trouble from error
+        done.extend(records)
+    episodes = lay_out(setting, done)
+    assert episodes is not None
+    return episodes
+
+
+def _find_trouble(
+    error: InputError | Stopped, records: list[EpisodeRecord]
+) -> EpisodeError | Stopped:
+    """What went wrong, and where: a bad observation explains what became of it."""
+    for record in records:
+        try:
+            record.check()
+        except InputError as bad:
+            return EpisodeError(str(bad), record.number)
+    if isinstance(error, EpisodeError | Stopped):
+        return error
+    waiting = next((record for record in records if not record.over), records[-1])
+    return EpisodeError(str(error), waiting.number)
 
 
 def _cost_of_step(cost: Any, observations: Layout) -> CostOfStep:

@@ -32,11 +32,19 @@ class ReturnFindings:
     prior_use: str = ""  # what earlier episodes were used for
     resets_note: str = ""  # why there are none, where that was decided here
     observations_note: str = ""  # which of them are not as their space says
+    environment_note: str = ""  # what has changed since the file that the run went on from
 
     @property
     def resets(self) -> int:
         """First observations that were not played."""
         return int(self.experience.resets.shape[0])
+
+    @property
+    def caution(self) -> str:
+        """What to look at before the value is believed; "" for nothing."""
+        if not self.environment_note:
+            return ""
+        return f"the environment may be another than that of the file: {self.environment_note}"
 
     @cached_property
     def critic(self) -> FittedCritics:
@@ -90,6 +98,8 @@ class ReturnFindings:
         rows = [("method", self._method())]
         if self.observations_note:
             rows.append(("observations", f"{self.observations_note}; they are used as they are"))
+        if self.environment_note:
+            rows.append(("caution", self.caution))
         if self.prior_use:
             rows.append(("earlier episodes for", self.prior_use))
         if self.method == "mean":
@@ -149,7 +159,8 @@ class PairedFindings:
     def how(self, strategy: str) -> str:
         """How episodes were collected, in a few words."""
         del strategy
-        return f"method {self.method}, in pairs that start alike"
+        caution = next(iter(self.each.values())).caution
+        return f"method {self.method}, in pairs that start alike{caution and f'; {caution}'}"
 
     def variances_alone(self, unit: str) -> FloatArray:
         """The variance of each mean return, times what is spent on this policy alone, [J]."""

@@ -16,6 +16,7 @@ from revar.datasets.files import Conditions, save_dataset
 from revar.errors import InputError
 from revar.evaluation.amounts import spent_on
 from revar.evaluation.result import Checkpoint, CollectedResult
+from revar.evaluation.returns.fingerprint import Identity
 from revar.evaluation.returns.fitting import ReturnEstimator
 from revar.evaluation.returns.paired import PairedEpisodes, PairedEstimator
 from revar.evaluation.returns.play import EpisodePlayer
@@ -46,7 +47,7 @@ class ReturnEvaluation:
     goal: Any  # a ValueGoal, or with several policies a ComparisonGoal
     estimator: ReturnEstimator | PairedEstimator
     conditions: Conditions
-    digest: Callable[[Episodes], str | None]  # of the policy, over some of the episodes
+    identity: Identity  # of the policies and the environment
     path: Path | None
     interrupt: Interrupt
     stored: Episodes | None = None
@@ -61,7 +62,7 @@ class ReturnEvaluation:
 
     def __post_init__(self) -> None:
         self._times = self.goal.times
-        self._piece = 1
+        self._piece = int(self.player.width)
 
     @property
     def episodes(self) -> Episodes | None:
@@ -121,7 +122,8 @@ class ReturnEvaluation:
         took = time.perf_counter() - begun
         self.playing += took
         faster = PIECE_SECONDS / max(took, 1e-9)
-        self._piece = max(self.player.width, int(len(played) * min(faster, 4.0)))
+        width = self.player.width
+        self._piece = max(width, int(len(played) * min(faster, 4.0)) // width * width)
         return played
 
     def _add(self, part: Episodes | None) -> None:
@@ -206,8 +208,8 @@ class ReturnEvaluation:
             self.conditions,
             resumable=self.finished,
             generators=(),
-            policy=self.digest(self.episodes),
             resets=self.estimator.resets.each,
+            **self.identity.noted(self.episodes),
         )
 
     def _result(self, stopped: str, report: Report | None) -> CollectedResult:

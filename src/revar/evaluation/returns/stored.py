@@ -1,5 +1,6 @@
 """A policy's value from stored episodes that are its own."""
 
+from functools import partial
 from typing import Any
 
 from revar.collection.checkpoints import quantile
@@ -51,7 +52,7 @@ def evaluate_episodes(
     if longest > check_horizon(horizon):
         raise InputError(f"an episode has {longest} steps; the horizon is {horizon}")
     if policy is not None:
-        check_policy(policy, episodes, None if known is None else known.policy)
+        check_policy(policy, episodes, known)
     seed = 0 if known is None else known.seed
     method = method or "critic"
     source = Resets(_no_resets, count=0)
@@ -73,7 +74,9 @@ def evaluate_episodes(
         space = episodes.observation_space
         layout = None if space is None else layout_of(read_space(space))
         seeds = () if known is None else (seed,)
-        served = Served(layout, episodes.features is not None, (episodes.law,), seeds)
+        features = episodes.features
+        counted = None if features is None else partial(int, features.shape[1])
+        served = Served(layout, counted, (episodes.law,), seeds)
         choice = choose_critics(critics, served)
         goal = ValueGoal(confidence, None, Budget(len(episodes)))
         estimator = ReturnEstimator(
