@@ -6,8 +6,10 @@ BIN := $(VENV)/bin
 # little of it.
 READY := $(VENV)/.ready
 DEMO_READY := $(VENV)/.demo-ready
-DOCS_READY := $(VENV)/.docs-ready
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
+# The site has an environment of its own: its generator reads the source, and imports nothing of it.
+DOCS_VENV := .venv-docs
+DOCS_READY := $(DOCS_VENV)/.ready
 
 .PHONY: demo test lint bench docs clean
 
@@ -31,10 +33,10 @@ bench: $(READY)  ## speed as ratios, measured in one run, written to benchmarks/
 	$(BIN)/python -m benchmarks
 
 docs: $(DOCS_READY)  ## the documentation as a static site in site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	rm -rf $(VENV) $(DOCS_VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -49,6 +51,8 @@ $(DEMO_READY): pyproject.toml | $(BIN)/python
 	$(INSTALL) '.[plots,report]'
 	touch $@
 
-$(DOCS_READY): $(READY)
-	$(INSTALL) '.[docs]'
+$(DOCS_READY): pyproject.toml
+	test -x $(DOCS_VENV)/bin/python || $(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS_VENV)/bin/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' > $(DOCS_VENV)/requirements.txt
+	$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $(DOCS_VENV)/requirements.txt
 	touch $@

@@ -22,6 +22,15 @@ def progress_bar(description: str, unit: str = "episodes") -> Iterator[Callable[
     It is called with what is done, what there is to do, both in the unit of the budget, and, if
     that changes, a description. While something is compiled the bar says so.
 
+    Parameters
+    ----------
+    description
+        What stands before the bar.
+    unit
+        What is counted.
+
+    Examples
+    --------
     with revar.progress_bar("tree") as progress:
         revar.simulate(mdp, policy, "flow", episodes=1000, runs=1000, progress=progress)
     """

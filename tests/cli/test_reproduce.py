@@ -135,14 +135,14 @@ def test_json_is_all_that_is_printed(spec: str, tmp_path: Path) -> None:
         (
             (),
             "which experiment? Name one of tree, gridworld, ablation, regret, examples, flow, "
-            "coverage, peers, compare, critics, or all",
+            "coverage, peers, compare, rare-failure, critics, or all",
         ),
         (("tre",), "unknown experiment 'tre'; did you mean 'tree'?"),
         (("critic",), "unknown experiment 'critic'; did you mean 'critics'?"),
         (
             ("all", "forest"),
             "unknown experiment 'forest'; there are tree, gridworld, ablation, "
-            "regret, examples, flow, coverage, peers, compare, critics",
+            "regret, examples, flow, coverage, peers, compare, rare-failure, critics",
         ),
     ],
 )
@@ -163,7 +163,7 @@ def test_two_of_one_name_are_refused(spec: str, tmp_path: Path) -> None:
         (
             "answer = 'why'",
             "unknown answer 'why'; there are order, ablation, slopes, limit, intervals, first, "
-            "difference",
+            "difference, relative",
         ),
     ],
 )

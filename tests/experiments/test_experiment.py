@@ -392,12 +392,12 @@ def test_experiments_of_the_paper_have_a_quick_version_and_say_what_is_open(name
         (
             "xyzzy",
             "unknown experiment 'xyzzy'; there are tree, gridworld, ablation, regret, examples, "
-            "flow, coverage, peers, compare, critics",
+            "flow, coverage, peers, compare, rare-failure, critics",
         ),
         (
             "../built_in/demo",
             "unknown experiment '../built_in/demo'; there are tree, gridworld, ablation, regret, "
-            "examples, flow, coverage, peers, compare, critics",
+            "examples, flow, coverage, peers, compare, rare-failure, critics",
         ),
     ],
 )

@@ -5,12 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from revar import estimation_variance, optimal_flow, policy_value, return_variance
 from revar.errors import InputError
 from revar.model.task import check_policy
 from revar.problems import problems
 
-# Rewards are normal, except where they follow from the successor.
-LAWS = {"blackjack": "deterministic", "frozenlake": "deterministic"}
+# Rewards are normal, except where they follow from the successor, or from whether there is one.
+LAWS = {
+    "blackjack": "deterministic",
+    "frozenlake": "deterministic",
+    "rare-failure": "bernoulli",
+}
 # What each docstring says the problem is.
 STRUCTURES = {
     "bandit": "bandit",
@@ -22,6 +27,7 @@ STRUCTURES = {
     "gridworld": "general",
     "layered": "layered",
     "random-tree": "tree",
+    "rare-failure": "general",
     "riverswim": "general",
     "tree": "tree",
 }
@@ -194,6 +200,39 @@ def test_riverswim() -> None:
     assert problem.mdp.initial.tolist() == [0.0, 1.0, 0.0, 0.0]
 
 
+@pytest.mark.parametrize("actions", [1, 2, 3, 4])
+def test_a_rare_failure_is_as_rare_as_counting_says(actions: int) -> None:
+    """The chance that some run of rare actions works, step by step over the length of the run."""
+    problem = problems.find("rare-failure")(actions, rare=0.2, works=0.7, horizon=9)
+    step = 0.2 * 0.7
+    alive, failed = [1.0] + [0.0] * (actions - 1), 0.0  # by how many actions in a row
+    for _ in range(9):
+        failed += alive[-1] * step
+        # Without the failure, a rare action of the last state ends the episode.
+        back = sum(alive[:-1]) * (1.0 - step) + alive[-1] * 0.8
+        alive = [back, *(chance * step for chance in alive[:-1])]
+    assert policy_value(problem.mdp, problem.policy) == pytest.approx(failed, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("actions", "value", "mean_return", "on_policy", "limit"),
+    [
+        (2, 0.132597, 0.115015, 0.0141002, 0.00210971),
+        (3, 0.0119539, 0.0118110, 0.00130227, 2.08638e-5),
+        (4, 0.00102057, 0.00101953, 0.000111501, 1.95759e-7),
+    ],
+)
+def test_what_a_rare_failure_costs(
+    actions: int, value: float, mean_return: float, on_policy: float, limit: float
+) -> None:
+    problem = problems.find("rare-failure")(actions)
+    mdp, policy = problem.mdp, problem.policy
+    assert policy_value(mdp, policy) == pytest.approx(value, rel=1e-5)
+    assert return_variance(mdp, policy) == pytest.approx(mean_return, rel=1e-5)
+    assert estimation_variance(mdp, policy, policy) == pytest.approx(on_policy, rel=1e-5)
+    assert optimal_flow(mdp, policy, tolerance=1e-5).limit == pytest.approx(limit, rel=2e-5)
+
+
 @pytest.mark.parametrize(
     ("problem_id", "changes"),
     [
@@ -204,6 +243,9 @@ def test_riverswim() -> None:
         ("example-2", {"likely": 1.5}),
         ("garnet", {"ending": -0.5}),
         ("riverswim", {"horizon": -1}),
+        ("rare-failure", {"actions": 0}),
+        ("rare-failure", {"rare": 1.5}),
+        ("rare-failure", {"works": -0.1}),
     ],
 )
 def test_impossible_parameters_are_refused(problem_id: str, changes: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """Sentences whose numbers are those of the data."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 from revar.errors import InputError
 from revar.experiments.exact import Alone
 from revar.reports.conclusions import answer_question, check_answer
+from revar.reports.tables import make_tables
 from tests.reports.made_up import EXACT_VALUES, results, series
 from tests.reports.tiny import tiny
 
@@ -134,6 +136,26 @@ def test_intervals() -> None:
     ]
 
 
+def test_relative_errors_at_the_end() -> None:
+    parts = [
+        replace(series([0.5, 0.5, 0.5, 0.0], standard_errors=0.1), true_value=0.5),
+        replace(series([0.4, 0.6, 0.4, 0.6], standard_errors=0.1, strategy="flow"), true_value=0.5),
+    ]
+    exact = msgspec.structs.replace(EXACT_VALUES, value=0.5)
+    found = results(*parts, answer="relative", tables=["relatives"], exact=(exact,))
+    assert answer_question(found) == [
+        "On p, whose value is 0.5, the relative error after 100 episodes (and how often 95% "
+        "intervals hold) is 50.0% with on-policy (75%), 20.0% with flow (100%). By theory, "
+        "the mean return needs 8 times as many episodes as the best collection."
+    ]
+    (table,) = make_tables(found)
+    # Squared errors 0, 0, 0, 1/4: standard error 1/16, of the root 1/8, of the share 1/4.
+    assert table.rows == (
+        ("p", "on-policy", "100", "50.0 ± 25.0%", "75.0%", "25.0%"),
+        ("p", "flow", "100", "20.0 ± 0.0%", "100.0%", "0.0%"),
+    )
+
+
 def test_first_or_not() -> None:
     flow = series(np.linspace(0.9, 1.1, 50), strategy="flow")
     near = series(np.linspace(1.1, 0.88, 50), strategy="revar")
@@ -163,7 +185,7 @@ def test_first_or_not() -> None:
 def test_unknown_answers_are_refused() -> None:
     message = (
         "unknown answer 'why'; there are order, ablation, slopes, limit, intervals, first, "
-        "difference"
+        "difference, relative"
     )
     with pytest.raises(InputError) as caught:
         check_answer("why")

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import msgspec
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from revar.reports.metrics import (
     error_ratio,
     final,
     regret,
+    relative_error,
 )
 from tests.reports.made_up import EXACT_VALUES, results, series
 
@@ -193,3 +196,13 @@ def test_coverage_counts_intervals_that_hold_the_truth() -> None:
     assert coverage(parts, 0.95).error == pytest.approx(np.sqrt(0.8 * 0.2 / 5))
     assert coverage(parts, 0.8).value == pytest.approx(0.4)
     assert coverage(series([0.0, 0.0]), 0.95) == Measurement(1.0, 0.0)
+
+
+def test_relative_errors_are_shares_of_the_value() -> None:
+    # Around -4 the errors are 1 and 2: squared 1 and 4, mean 2.5 with standard error 1.5.
+    found = relative_error(replace(series([-3.0, -2.0]), true_value=-4.0))
+    assert found.value == pytest.approx(np.sqrt(2.5) / 4)
+    assert found.error == pytest.approx(1.5 / (2 * np.sqrt(2.5)) / 4)
+    assert relative_error(replace(series([3.0, 3.0]), true_value=3.0)) == Measurement(0.0, 0.0)
+    with pytest.raises(InputError, match="the value of 'p' is 0; no error is a share of it"):
+        relative_error(series([1.0, 1.0]))

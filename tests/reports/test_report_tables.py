@@ -155,5 +155,5 @@ def test_unknown_tables_are_refused() -> None:
         check_tables(("errors", "erorrs"))
     assert str(caught.value) == (
         "unknown table 'erorrs'; there are errors, exact, proportions, peers, coverages, "
-        "differences"
+        "differences, relatives"
     )

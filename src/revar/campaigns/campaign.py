@@ -87,18 +87,44 @@ class Campaign(CampaignLog):
     ) -> "Campaign":
         """A new campaign.
 
-        The budget is one of `episodes`, `steps`, and `budget`: then every `reward` tells what its
-        step cost. `limits` is what collection may not do: a `revar.Limits`, or a mapping of its
-        arguments, with `max_sums` by name; every `reward` tells the amounts of these.
-
-        `policy` is a table: {state: probabilities}, pairs of states and probabilities, or an
-        array [S, A] over states 0, 1, ...; without one, every `act` brings the target policy's
-        probabilities, and `actions` says how many there are. `policies` are several to compare:
-        {name: table}, or names alone; the `question` is "best" (the default), "values", or
-        "difference" of two. An episode that is silent for `lease` seconds gives its place in the
-        budget to another one. With `half_width` no more episodes are started once the interval of
-        that `confidence` is as narrow; it allows for every look at it, as in `revar.evaluate`. The
-        same name and `campaign_id` again give the same campaign, as it was first created.
+        Parameters
+        ----------
+        storage
+            A storage, or its address: see `open_storage`.
+        name
+            Under which it is found.
+        policy
+            A table: {state: probabilities}, pairs of states and probabilities, or an array [S, A]
+            over states 0, 1, ...; without one every `act` brings the target policy's probabilities.
+        policies
+            Several to compare: {name: table}, or names alone.
+        question
+            Of several policies: "best" (the default), "values", or "difference" of two.
+        actions
+            How many there are, where no table says so.
+        horizon
+            Steps after which an episode is over.
+        discount
+            Of later rewards.
+        episodes, steps
+            What may be spent; one of these and `budget`.
+        budget
+            What may be spent of a cost, which every `reward` then tells.
+        limits
+            What collection may not do: a `revar.Limits`, or a mapping of its arguments, with
+            `max_sums` by name; every `reward` tells the amounts of these.
+        strategy
+            An id, or a registered strategy with its parameters.
+        seed
+            Of all choices; drawn if it is not given.
+        lease
+            Seconds of silence after which an episode gives its place in the budget to another one.
+        half_width
+            Start no more episodes once the interval is as narrow; it allows for every look at it.
+        confidence
+            Of that interval.
+        campaign_id
+            The same name and id again give the same campaign, as it was first created.
         """
         definition = define(
             policy=policy,
@@ -134,8 +160,15 @@ class Campaign(CampaignLog):
     ) -> "Campaign":
         """The campaign of that name, as it stands.
 
-        Without a snapshot its whole log is read; `progress` is then called with how many of its
-        events have been, and how many there are.
+        Parameters
+        ----------
+        storage
+            A storage, or its address, which must exist.
+        name
+            Of the campaign.
+        progress
+            Called with how many events of the log have been read, and how many there are, where
+            there is no snapshot.
         """
         store = open_storage(storage, create=False)
         entry = store.find(check_name(name))

@@ -83,10 +83,15 @@ class CampaignEpisode(EpisodeProgress):
         self._campaign = campaign
 
     def act(self, state: Any, probabilities: Any = None) -> int:
-        """The action to take in `state`, any value that JSON can represent.
+        """The action to take in a state.
 
-        `probabilities` are the target policy's in this state, where the campaign has no table; of
-        several policies, by their names.
+        Parameters
+        ----------
+        state
+            Any value that JSON can represent.
+        probabilities
+            The target policy's in this state, where the campaign has no table; of several
+            policies, by their names.
         """
         return self._take(self._campaign.execute_one(self._ask(state, probabilities)))
 
@@ -98,10 +103,18 @@ class CampaignEpisode(EpisodeProgress):
         cost: float | None = None,
         amounts: Mapping[str, float] | None = None,
     ) -> None:
-        """The last action gave `reward` and led to `next_state`, None where the episode ended.
+        """What the last action led to.
 
-        Where the budget is of cost, `cost` is what the step took from it; where sums are limited,
-        `amounts` are what it added to each, by name.
+        Parameters
+        ----------
+        reward
+            What it gave.
+        next_state
+            Where it led; None where the episode ended.
+        cost
+            What the step took from a budget of cost.
+        amounts
+            What it added to each limited sum, by name.
         """
         told = self._tell(reward, next_state, cost, amounts)
         self._follow(self._campaign.execute_one(told))

@@ -52,7 +52,19 @@ Result = TypeVar("Result")
 def connect_async(
     address: str, token: str | None = None, *, timeout: float = TIMEOUT, retries: int = RETRIES
 ) -> "AsyncConnection":
-    """See `connect`; every method is to be awaited, on asyncio's loops."""
+    """See `connect`; every method is to be awaited, on asyncio's loops.
+
+    Parameters
+    ----------
+    address
+        Of the service, such as "https://host/path".
+    token
+        What the service asks for, except on loopback.
+    timeout
+        How many seconds to wait for a connection, or for the next piece of an answer.
+    retries
+        How many times a call that got no answer is made again: nothing counts twice.
+    """
     return AsyncConnection(Service(address, token, timeout, retries))
 
 

@@ -54,10 +54,18 @@ Result = TypeVar("Result")
 def connect(
     address: str, token: str | None = None, *, timeout: float = TIMEOUT, retries: int = RETRIES
 ) -> "Connection":
-    """The campaigns of the service at `address`, such as "https://host/path".
+    """The campaigns of the service at `address`.
 
-    `timeout` is how many seconds to wait for a connection, or for the next piece of an answer.
-    A call that got no answer is made again up to `retries` times: nothing counts twice.
+    Parameters
+    ----------
+    address
+        Of the service, such as "https://host/path".
+    token
+        What the service asks for, except on loopback.
+    timeout
+        How many seconds to wait for a connection, or for the next piece of an answer.
+    retries
+        How many times a call that got no answer is made again: nothing counts twice.
     """
     return Connection(Service(address, token, timeout, retries))
 

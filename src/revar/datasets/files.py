@@ -58,7 +58,17 @@ class Conditions(msgspec.Struct, frozen=True):
 def save_dataset(
     dataset: Dataset | Episodes, path: str | Path, *, conditions: Conditions | None = None
 ) -> None:
-    """Write the episodes to `path` (.npz or .parquet), exactly, replacing what is there."""
+    """Write the episodes exactly, replacing what is there.
+
+    Parameters
+    ----------
+    dataset
+        A Dataset or Episodes.
+    path
+        A .npz or .parquet file.
+    conditions
+        Under which the episodes were collected, as `evaluate` keeps them.
+    """
     target = Path(path)
     parquet = _is_parquet(target)
     write: Any
@@ -92,7 +102,13 @@ def _notes_of(dataset: Dataset) -> dict[str, str]:
 
 
 def load_dataset(path: str | Path) -> Any:
-    """Read what `save_dataset` wrote, a Dataset or Episodes, checking it like any other input."""
+    """Read what `save_dataset` wrote, a Dataset or Episodes, checking it like any other input.
+
+    Parameters
+    ----------
+    path
+        A .npz or .parquet file.
+    """
     return load_collected(path)[0]
 
 
@@ -110,7 +126,15 @@ def dataset_of(source: Any, name: str) -> Dataset:
 
 
 def append_dataset(dataset: Any, path: str | Path) -> Any:
-    """Add the episodes to those of a file, which is made if it is missing; all of them."""
+    """Add the episodes to those of a file, which is made if it is missing; all of them.
+
+    Parameters
+    ----------
+    dataset
+        A Dataset or Episodes.
+    path
+        A .npz or .parquet file of the same kind.
+    """
     if Path(path).exists():
         dataset = merge_datasets(load_dataset(path), dataset)
     save_dataset(dataset, path)

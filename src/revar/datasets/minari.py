@@ -26,12 +26,24 @@ def to_minari(
     bins: Bins | None = None,
     **about: Any,
 ) -> Any:
-    """Write the episodes as a local Minari dataset, e.g. "lake/flow-v0"; returns it.
+    """Write the episodes as a local Minari dataset; returns it.
 
-    `env`, an environment or its name, gives the spaces; `about` goes to Minari (author,
-    description, ...). Propensities and amounts stand in the infos. What was observed after the
-    end is not known: the last observation is repeated. Whole Episodes have it, and their noise
-    and features stand in the infos, too.
+    Propensities and amounts stand in the infos. What was observed after the end is not known: the
+    last observation is repeated. Whole Episodes have it, and their noise and features stand in the
+    infos, too.
+
+    Parameters
+    ----------
+    dataset
+        A Dataset or Episodes.
+    dataset_id
+        Such as "lake/flow-v0".
+    env
+        An environment or its name, which gives the spaces.
+    bins
+        Those with which the dataset was collected.
+    **about
+        Goes to Minari: author, description, ...
     """
     minari = require_extra("minari", "minari")
     buffers = require_extra("minari.data_collector.episode_buffer", "minari")
@@ -125,10 +137,17 @@ def _write(
 
 
 def from_minari(source: Any, *, bins: Bins | None = None) -> Any:
-    """The episodes of a local Minari dataset, by id or as loaded, with states as labels.
+    """The episodes of a local Minari dataset, with states as labels.
 
-    Actions without a stored propensity have none: enough for certainty equivalence. Where
-    observations or actions are not discrete, and no `bins` are given, they are Episodes.
+    Actions without a stored propensity have none: enough for certainty equivalence.
+
+    Parameters
+    ----------
+    source
+        The id of a dataset, or one that is loaded.
+    bins
+        Make a table of continuous observations. Without them, where observations or actions are not
+        discrete, the episodes are Episodes.
     """
     minari = require_extra("minari", "minari")
     try:

@@ -23,6 +23,13 @@ class Bins:
     that certainty equivalence can be biased: see `check_aggregation`. The target policy is asked
     at the centre of each state's bins, and what is evaluated is the policy that acts so.
 
+    Parameters
+    ----------
+    edges
+        The inner edges of every number of an observation, in order.
+
+    Examples
+    --------
     >>> Bins([[0.0], [-1.0, 1.0]]).state([0.5, -3.0])
     (1, 0)
     """

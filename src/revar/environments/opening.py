@@ -59,6 +59,11 @@ def to_gymnasium(mdp: Any) -> Any:
 
     Observations are the states' numbers; the observation after the end is the last state again.
     Episodes are truncated at the horizon.
+
+    Parameters
+    ----------
+    mdp
+        The model.
     """
     if not isinstance(mdp, TabularMDP):
         raise InputError(f"mdp is a {type(mdp).__name__}; it must be a TabularMDP")

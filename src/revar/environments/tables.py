@@ -20,10 +20,21 @@ def from_gymnasium(
 ) -> TabularMDP:
     """The model of an environment that has a transition table `P`, as FrozenLake and Taxi do.
 
-    P[s][a] lists (probability, successor, reward, terminated); entries of one successor are
-    summed, and whatever terminates becomes the end of the episode. The horizon is the time limit
-    unless given, and the first state's distribution `initial_state_distrib` unless given.
-    `env_options` are for opening an environment that is given by name.
+    `P[s][a]` lists (probability, successor, reward, terminated); entries of one successor are
+    summed, and whatever terminates becomes the end of the episode.
+
+    Parameters
+    ----------
+    env
+        An environment, or its name.
+    horizon
+        By default the time limit.
+    discount
+        Of later rewards.
+    initial
+        The distribution of the first state; by default the environment's `initial_state_distrib`.
+    env_options
+        For opening an environment that is given by name.
     """
     env = open_environment(env, env_options)
     base = getattr(env, "unwrapped", env)

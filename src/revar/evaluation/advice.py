@@ -103,15 +103,45 @@ def advise(
 ) -> Any:
     """What is needed for `half_width`, on-policy and with flow within `limits`.
 
-    That is an Advice. With methods "critic" and "mean", see `evaluate`, it is a ReturnAdvice: what
-    the mean return needs, and what critics need.
+    That is an Advice. With methods "critic" and "mean" it is a ReturnAdvice: what the mean return
+    needs, and what critics need.
 
-    In episodes, or in what steps `cost`: "steps" (1 each), an array, a function, or what `info`
-    reports, as in `evaluate`. Stored data has what was reported by its name.
-
-    From `pilot` on-policy episodes of an environment, or from a stored dataset (then `env` says how
-    observations become states, and `horizon` is needed unless an evaluation has saved the file,
-    which then also knows the discount).
+    Parameters
+    ----------
+    env_or_dataset
+        An environment as in `evaluate`, of which on-policy episodes are played, or a stored
+        dataset.
+    policy
+        As in `evaluate`.
+    half_width, confidence
+        Of the interval that is wanted.
+    discount
+        As in `evaluate`.
+    horizon
+        As in `evaluate`; a dataset needs the horizon, unless an evaluation has saved the file,
+        which then also knows the discount.
+    pilot
+        How many episodes are played.
+    seed
+        Of the pilot.
+    bins
+        As in `evaluate`.
+    env
+        Of a stored dataset: how observations become states.
+    env_options
+        For opening the environment.
+    cost
+        Say what is needed in what steps cost, and not in episodes: "steps" (1 each), an array, a
+        function, or what `info` reports, as in `evaluate`. Stored data has what was reported by its
+        name.
+    limits
+        Within which flow collects.
+    method
+        As in `evaluate`.
+    resets
+        As in `evaluate`.
+    features, critics
+        As in `evaluate`.
     """
     check_half_width(half_width)
     check_confidence(confidence)

@@ -111,8 +111,24 @@ def check_aggregation(
     """Play the policy on raw observations, and compare its mean return with the estimate.
 
     The mean return needs no states, so that they cannot bias it. The check sees both effects of
-    bins: the policy acts by their centres, and states are not Markov. `policy` is given as in
-    `evaluate`; an array over binned observations needs the `bins`.
+    bins: the policy acts by their centres, and states are not Markov.
+
+    Parameters
+    ----------
+    result
+        Of `evaluate` with `bins`.
+    env
+        As in `evaluate`.
+    env_options
+        For opening it.
+    policy
+        As in `evaluate`; an array over binned observations needs the `bins`.
+    episodes
+        How many are played.
+    seed
+        Of these episodes.
+    bins
+        Those of the policy's array.
     """
     return _check(result, env, policy, episodes, seed, bins, env_options, Interrupt())
 

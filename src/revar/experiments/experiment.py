@@ -33,6 +33,7 @@ PAPER = (
     "coverage",
     "peers",
     "compare",
+    "rare-failure",
 )
 CRITICS = "critics"  # a study with results of its own kind
 

@@ -21,7 +21,15 @@ UNITS = ("episodes", "steps", "cost")
 
 @dataclass(frozen=True)
 class Budget:
-    """So much of a unit. An episode is begun as long as anything is left."""
+    """So much of a unit. An episode is begun as long as anything is left.
+
+    Parameters
+    ----------
+    amount
+        What may be spent.
+    unit
+        "episodes", "steps" or "cost".
+    """
 
     amount: float
     unit: str = "episodes"  # one of UNITS

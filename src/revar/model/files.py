@@ -20,7 +20,15 @@ VERSION = 1
 
 
 def save_mdp(mdp: TabularMDP, path: str | Path) -> None:
-    """Write the model to `path` (.npz), exactly."""
+    """Write the model exactly.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    path
+        A .npz file.
+    """
     transitions = mdp.transitions
     content: dict[str, Any] = {
         "format": FORMAT,
@@ -46,7 +54,13 @@ def save_mdp(mdp: TabularMDP, path: str | Path) -> None:
 
 
 def load_mdp(path: str | Path) -> TabularMDP:
-    """Read a model written by `save_mdp`, checking it like any other input."""
+    """Read a model written by `save_mdp`, checking it like any other input.
+
+    Parameters
+    ----------
+    path
+        A .npz file.
+    """
     content = _read_arrays(path)
     if str(content.get("format")) != FORMAT:
         raise InputError(f"{path} is not a model saved by revar (its format field is missing)")

@@ -46,18 +46,25 @@ class SumLimit:
 class Limits:
     """Limits that every behavior which collects data must keep.
 
-    forbidden: what is never done: a bool array [S, A], or a list of (state, action) pairs and of
-        actions, which are forbidden everywhere. In an environment states are observations.
-    max_ratio: no action is taken more than so many times as often as the target policy takes it,
-        in any state and at any step; of several policies, their mean.
-    min_return: the least expected return of an episode that collects: a number, or a share of the
-        target policy's value such as "95%", which is v - 0.05 |v|; of several policies, of the
-        mean of their values. Returns are discounted as the value is.
-    max_sums: pairs (amounts, most): the amounts of an episode's visits, not discounted, sum to at
-        most so much in expectation. Amounts are an array [S, A]; in an environment also a function
-        of observation and action, or the name under which `info` reports them.
-    confidence: where the model is not known, every plan keeps min_return and max_sums with it, as
-        far as the data tells; until there is enough data the target policy collects.
+    Parameters
+    ----------
+    forbidden
+        What is never done: a bool array [S, A], or a list of (state, action) pairs and of actions,
+        which are forbidden everywhere. In an environment states are observations.
+    max_ratio
+        No action is taken more than so many times as often as the target policy takes it, in any
+        state and at any step; of several policies, their mean.
+    min_return
+        The least expected return of an episode that collects: a number, or a share of the target
+        policy's value such as "95%", which is v - 0.05 |v|; of several policies, of the mean of
+        their values. Returns are discounted as the value is.
+    max_sums
+        Pairs (amounts, most): the amounts of an episode's visits, not discounted, sum to at most so
+        much in expectation. Amounts are an array [S, A]; in an environment also a function of
+        observation and action, or the name under which `info` reports them.
+    confidence
+        Where the model is not known, every plan keeps min_return and max_sums with it, as far as
+        the data tells; until there is enough data the target policy collects.
     """
 
     forbidden: Any = None  # BoolArray | Forbidden | None once it is checked

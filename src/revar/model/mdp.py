@@ -26,15 +26,26 @@ from revar.model.validation import (
 class TabularMDP:
     """What is true (or estimated) of an environment with S states and A actions.
 
-    transitions: array [S, A, S] or scipy.sparse [S*A, S] (row s*A + a). A row may sum to less
-        than one: the rest is the probability that the episode ends there.
-    reward_mean, reward_std: array [S, A]; or, where the reward depends on the outcome, array
-        [S, A, S+1] or scipy.sparse [S*A, S+1], whose last column is the outcome "the episode
-        ends". A scalar stands for that value everywhere.
-    initial: array [S], the distribution of the first state.
-    horizon: the number of steps after which an episode is cut.
-    reward_law: "normal", "two-point", "bernoulli", "uniform" or "deterministic".
+    Parameters
+    ----------
+    transitions
+        Array [S, A, S] or scipy.sparse [S*A, S] (row s*A + a). A row may sum to less than one: the
+        rest is the probability that the episode ends there.
+    reward_mean, reward_std
+        Array [S, A]; or, where the reward depends on the outcome, array [S, A, S+1] or scipy.sparse
+        [S*A, S+1], whose last column is the outcome "the episode ends". A scalar stands for that
+        value everywhere.
+    initial
+        Array [S], the distribution of the first state.
+    horizon
+        The number of steps after which an episode is cut.
+    discount
+        The reward of step t is worth discount^t.
+    reward_law
+        "normal", "two-point", "bernoulli", "uniform" or "deterministic".
 
+    Examples
+    --------
     >>> import numpy as np
     >>> mdp = TabularMDP(np.zeros((1, 2, 1)), [[1.0, 2.0]], [[0.5, 3.0]], [1.0], horizon=1)
     >>> mdp.structure().kind

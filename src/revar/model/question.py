@@ -110,10 +110,18 @@ def combinations_of(kind: str, policies: int) -> Combinations:
 
 
 class Question:
-    """Linear combinations of the values of target policies, one row of `coefficients` for each.
+    """Linear combinations of the values of target policies.
 
-    What is minimised is the sum of the combinations' variances, times `weights` (equal by default):
-    several policies with weights, contrasts, or a weighted sum of questions.
+    What is minimised is the weighted sum of the combinations' variances.
+
+    Parameters
+    ----------
+    policies
+        Arrays [S, A].
+    coefficients
+        A row for each combination, with a number for each policy.
+    weights
+        One for each combination; equal by default.
     """
 
     def __init__(self, policies: Any, coefficients: Any, weights: Any = None) -> None:
@@ -158,14 +166,28 @@ class Question:
 
 
 class Difference(Question):
-    """v(policy_a) - v(policy_b)."""
+    """v(policy_a) - v(policy_b).
+
+    Parameters
+    ----------
+    policy_a, policy_b
+        Arrays [S, A].
+    """
 
     def __init__(self, policy_a: Any, policy_b: Any) -> None:
         self._ask([policy_a, policy_b], combinations_of("difference", 2))
 
 
 class Values(Question):
-    """The values of several policies; what is minimised is the weighted sum of their variances."""
+    """The values of several policies; what is minimised is the weighted sum of their variances.
+
+    Parameters
+    ----------
+    policies
+        Arrays [S, A].
+    weights
+        One for each policy; equal by default.
+    """
 
     def __init__(self, policies: Any, weights: Any = None) -> None:
         tables = _stack(policies)
@@ -179,6 +201,11 @@ class Best(Question):
 
     What is minimised is the largest (standard error / gap)^2 of the differences between the best
     and each of the others.
+
+    Parameters
+    ----------
+    policies
+        Arrays [S, A].
     """
 
     def __init__(self, policies: Any) -> None:

@@ -24,11 +24,19 @@ from revar.policies.interface import (
 
 @dataclass(frozen=True, eq=False)
 class GaussianPolicy:
-    """Normal actions in a Box: mean(observation) + std * noise, clipped to the space.
+    """Normal actions in a Box: mean(observation) + std * noise.
 
-    `mean` is a function from an observation to an array; `std` a number, an array, or a function
-    like `mean`. With `batched`, functions take observations stacked along a first axis, and answer
-    with as many rows: they are asked once for all episodes that run side by side.
+    Parameters
+    ----------
+    mean
+        A function from an observation to an array.
+    std
+        A number, an array, or a function like `mean`.
+    clip
+        Whether actions are clipped to the space.
+    batched
+        Whether functions take observations stacked along a first axis, and answer with as many
+        rows: they are then asked once for all episodes that run side by side.
     """
 
     mean: Any
@@ -103,10 +111,17 @@ class _Gaussian:
 
 @dataclass(frozen=True, eq=False)
 class DeterministicPolicy:
-    """The action that a function gives at an observation; in a Box it is clipped to the space.
+    """The action that a function gives at an observation.
 
-    With `batched`, the function takes observations stacked along a first axis, as for
-    `GaussianPolicy`, and gives as many actions.
+    Parameters
+    ----------
+    function
+        From an observation to an action.
+    clip
+        Whether actions in a Box are clipped to the space.
+    batched
+        Whether the function takes observations stacked along a first axis, as for
+        `GaussianPolicy`, and gives as many actions.
     """
 
     function: Any

@@ -145,16 +145,29 @@ def _soften(found: FloatArray, by_row: bool, epsilon: float, actions: int) -> Fl
 
 
 def uniform_policy(actions: int) -> ObservationPolicy:
-    """Every action equally often, whatever is observed."""
+    """Every action equally often, whatever is observed.
+
+    Parameters
+    ----------
+    actions
+        How many there are.
+    """
     return Constant(np.full(check_count(actions, "actions"), 1.0 / actions))
 
 
 def epsilon_greedy(policy: Any, epsilon: float, actions: int) -> ObservationPolicy:
     """The policy's best action with probability 1 - epsilon, otherwise any action.
 
-    `policy` maps an observation to an action's number, or to probabilities or values of all
-    actions, of which the largest is taken; or it is an array of them: [*observations, actions], or
-    [*observations] of numbers.
+    Parameters
+    ----------
+    policy
+        A function from an observation to an action's number, or to probabilities or values of all
+        actions, of which the largest is taken; or an array of them: [*observations, actions], or
+        [*observations] of numbers.
+    epsilon
+        How often any action is taken.
+    actions
+        How many there are.
     """
     share, count = check_share(epsilon, "epsilon"), check_count(actions, "actions")
     if callable(policy):
@@ -170,10 +183,17 @@ def policy_from_predictor(
 ) -> ObservationPolicy:
     """A trained model with `predict`, as Stable-Baselines3 has it, as a target policy.
 
-    `model.predict(observation, deterministic=True)` gives (action, state); the policy takes that
-    action, or any with probability epsilon. With deterministic=False the model's own action
-    probabilities take the place of that action; they are read from
-    `model.policy.get_distribution(...)`.
+    Parameters
+    ----------
+    model
+        `model.predict(observation, deterministic=True)` gives (action, state).
+    actions
+        How many there are.
+    epsilon
+        How often any action is taken in the place of the model's.
+    deterministic
+        False takes the model's own action probabilities, which are read from
+        `model.policy.get_distribution(...)`.
     """
     check_predictor(model)
     if not deterministic:

@@ -24,9 +24,17 @@ def policy_from_sb3(
 
     PPO and A2C draw from their own distributions, clipped to the action space; SAC from its
     squashed normal one; DQN takes any action with probability `model.exploration_rate`; others,
-    such as TD3, and all with deterministic=True, take the action that they hold best. Observations
-    are normalised as by the model's VecNormalize, or the one that is given. Episodes side by side
-    ask the model once for all.
+    such as TD3, take the action that they hold best. Episodes side by side ask the model once for
+    all.
+
+    Parameters
+    ----------
+    model
+        As `load` or training gives it.
+    deterministic
+        Whether the action that the model holds best is always taken.
+    vec_normalize
+        How observations are normalised; by default by the model's own VecNormalize, if it has one.
     """
     policy = getattr(model, "policy", None)
     if not callable(getattr(policy, "predict", None)):

@@ -36,6 +36,14 @@ problems: Registry[Callable[..., Problem]] = Registry("problem", "revar.problems
 
 
 def find_problem(problem_id: str, **options: Any) -> Problem:
-    """The problem of that id, built with these options."""
+    """The problem of that id, built with these options.
+
+    Parameters
+    ----------
+    problem_id
+        One of those that `revar list problems` shows.
+    **options
+        Parameters of the problem, by name.
+    """
     problem: Problem = problems.build(problem_id, options)
     return problem

@@ -1,4 +1,4 @@
-"""Problems of the field: RiverSwim and FrozenLake."""
+"""Problems of the field: RiverSwim and FrozenLake, and a failure that rare actions lead to."""
 
 import numpy as np
 
@@ -49,6 +49,37 @@ def riverswim(
         transitions, means, noise * means, initial, horizon, discount, reward_law=reward_law
     )
     return Problem("riverswim", mdp, np.tile([1.0 - swim, swim], (states, 1)))
+
+
+@problems.register("rare-failure")
+def rare_failure(
+    actions: int = 4,
+    *,
+    rare: float = 0.1,
+    works: float = 0.9,
+    horizon: int = 20,
+    reward_law: str = "bernoulli",
+) -> Problem:
+    """A failure that needs `actions` rare actions in a row; the value is its probability.
+
+    State s has seen s of them. Action 0 leads back to state 0. Action 1, which the target policy
+    takes with probability `rare`, leads one up with probability `works`, else back to state 0. In
+    the last state it ends the episode, with the failure, of reward 1, as often as it works.
+    """
+    check_count(actions, "actions")
+    check_share(rare, "rare")
+    check_share(works, "works")
+    transitions = np.zeros((actions, 2, actions))
+    transitions[:, 0, 0] = 1.0
+    transitions[:-1, 1, 0] = 1.0 - works
+    for s in range(actions - 1):
+        transitions[s, 1, s + 1] = works
+    means = np.zeros((actions, 2))
+    means[-1, 1] = works
+    deviations = np.sqrt(means * (1.0 - means))
+    first = np.eye(actions)[0]
+    mdp = TabularMDP(transitions, means, deviations, first, horizon, reward_law=reward_law)
+    return Problem("rare-failure", mdp, np.tile([1.0 - rare, rare], (actions, 1)))
 
 
 # Left, down, right, up as (row, column) steps: neighbours in this order are at right angles.

@@ -16,6 +16,7 @@ from revar.reports.metrics import (
     final,
     merge_budgets,
     regret,
+    relative_error,
 )
 
 # Where an ablation is read "early", in episodes.
@@ -201,6 +202,26 @@ def difference(results: Results) -> list[str]:
     return sentences
 
 
+def relative(results: Results) -> list[str]:
+    """How far off the value is as a share of it, and how often intervals hold, at the end."""
+    sentences = []
+    for problem in results.problems():
+        exact = results.exact(problem)
+        budget = max(results.experiment.budgets())
+        listed = ", ".join(
+            f"{100 * relative_error(series).value:.1f}% with {series.strategy} "
+            f"({coverage(series, 0.95).value:.0%})"
+            for series in results.of(problem, budget=budget)
+        )
+        sentences.append(
+            f"On {problem}, whose value is {exact.value:.4g}, the relative error after {budget:,} "
+            f"episodes (and how often 95% intervals hold) is {listed}. By theory, the mean "
+            f"return needs {exact.monte_carlo / exact.limit:,.0f} times as many episodes as the "
+            f"best collection."
+        )
+    return sentences
+
+
 def _knows_model(results: Results, strategy: str) -> bool:
     choice = next(c for c in results.experiment.strategy_choices() if c.name == strategy)
     return build_strategy(choice).needs_model
@@ -236,7 +257,7 @@ def _since_when(series: Series, base: Series) -> str:
 
 _ANSWERS: dict[str, Callable[[Results], list[str]]] = {
     function.__name__: function
-    for function in (order, ablation, slopes, limit, intervals, first, difference)
+    for function in (order, ablation, slopes, limit, intervals, first, difference, relative)
 }
 
 

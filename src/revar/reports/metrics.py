@@ -167,3 +167,13 @@ def coverage(series: Series, confidence: float) -> Measurement:
     """The share of intervals at the end that hold the true value."""
     share = float(series.coverage(confidence)[-1])
     return Measurement(share, float(np.sqrt(max(share * (1.0 - share), 0.0) / series.runs)))
+
+
+def relative_error(series: Series) -> Measurement:
+    """The root mean squared error at the end as a share of the true value."""
+    value = abs(float(series.true_value))
+    if value == 0.0:
+        raise InputError(f"the value of {series.problem!r} is 0; no error is a share of it")
+    root = float(np.sqrt(series.mse[-1]))
+    error = float(series.mse_standard_error[-1]) / (2.0 * root) if root > 0.0 else 0.0
+    return Measurement(root / value, error / value)

@@ -7,7 +7,13 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.experiments.results import Results
-from revar.reports.metrics import best_estimators, coverage, difference_problems, final
+from revar.reports.metrics import (
+    best_estimators,
+    coverage,
+    difference_problems,
+    final,
+    relative_error,
+)
 
 
 @dataclass(frozen=True)
@@ -236,9 +242,32 @@ def differences(results: Results) -> Table:
     )
 
 
+def relatives(results: Results) -> Table:
+    """Errors as shares of the true value, and how often nothing was seen of it."""
+    rows = tuple(
+        (
+            series.problem,
+            series.strategy,
+            f"{series.budget:,}",
+            f"{100 * relative_error(series).value:.1f} ± {100 * relative_error(series).error:.1f}%",
+            f"{100 * coverage(series, 0.95).value:.1f}%",
+            f"{100 * np.mean(series.estimates[:, -1] == 0.0):.1f}%",
+        )
+        for series in results.series
+    )
+    return Table(
+        "Relative errors",
+        ("problem", "strategy", "K", "error / value ± s.e.", "coverage", "value 0"),
+        rows,
+        2,
+        f"{results.experiment.runs:,} runs each. Error: root mean squared. Coverage: of nominal "
+        "95% intervals. Value 0: the runs whose estimate is 0, because nothing else was seen.",
+    )
+
+
 _TABLES: dict[str, Callable[[Results], Table]] = {
     function.__name__: function
-    for function in (errors, exact, proportions, peers, coverages, differences)
+    for function in (errors, exact, proportions, peers, coverages, differences, relatives)
 }
 
 

@@ -29,7 +29,16 @@ def one_step_costs(
 ) -> FloatArray:
     """C(s,a) = Var[W(s,a) R + g_{s,a}(S') | s,a], [S, A]; W^2 sigma^2 with known transitions.
 
-    `question` is a policy or a Question; of several combinations it is the weighted sum.
+    Of several combinations it is the weighted sum.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    question
+        A policy [S, A], or a Question.
+    known_transitions
+        Whether transitions are known, so that only the noise of rewards counts.
     """
     asked = check_question(mdp, question)
     if asked.combinations.best:
@@ -50,6 +59,17 @@ def estimation_variance(
 
     Of a Question: the weighted sum of the variances; of Best, the largest variance of the leader's
     differences over the squared gap. Infinite where a pair that has a cost is never visited.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    question
+        A policy [S, A], or a Question.
+    behavior
+        How actions are chosen: an array [S, A], or [L, S, A] with one table for each step.
+    known_transitions
+        Whether transitions are known, so that only the noise of rewards counts.
     """
     asked = check_question(mdp, question)
     visits = occupancy(mdp, behavior).sum(axis=0)

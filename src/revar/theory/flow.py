@@ -59,16 +59,29 @@ def optimal_flow(
     cost: Any = None,
     limits: Limits | None = None,
 ) -> OptimalFlow:
-    """Minimise sum C/X over all behaviors, to a certified gap of `tolerance` times the limit.
+    """Minimise sum C/X over all behaviors, to a certified gap.
 
     Accelerated sweeps move the bulk of the flow; steps towards the best reply (Frank and Wolfe
     1956) raise what the sweeps have starved, and each of them bounds the optimum from below: for
     any prices p, K*MSE >= (sum sqrt(C p))^2 / (the most that an episode can earn at prices p).
-    `question` is a policy or a Question. For Best the largest of several such sums is minimised:
-    any weighted mean of them bounds it, and weights rise on the largest until they balance.
+    For Best the largest of several such sums is minimised: any weighted mean of them bounds it, and
+    weights rise on the largest until they balance.
 
-    `cost` says what a visit costs: "steps" (1 each) or an array [S, A]; then the error times the
-    cost of an episode is minimised. `limits` says what the behavior may not do.
+    Parameters
+    ----------
+    mdp
+        The model.
+    question
+        A policy [S, A], or a Question.
+    known_transitions
+        Whether transitions are known, so that only the noise of rewards counts.
+    tolerance
+        The certified gap, as a share of the limit.
+    cost
+        What a visit costs: "steps" (1 each) or an array [S, A]; then the error times the cost of an
+        episode is minimised.
+    limits
+        What the behavior may not do.
     """
     if not tolerance > 0.0:
         raise InputError(f"tolerance is {tolerance}; it must be positive")

@@ -30,7 +30,17 @@ class OutcomeModel(NamedTuple):
 
 
 def importance_sampling_variance(mdp: TabularMDP, policy: Any, behavior: Any) -> float:
-    """Var[prod_t (pi/b) sum_t gamma^t R_t] under `behavior` [S, A] or [L, S, A]."""
+    """Var[prod_t (pi/b) sum_t gamma^t R_t] under `behavior`.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    policy
+        The target policy, an array [S, A].
+    behavior
+        How actions are chosen: an array [S, A], or [L, S, A] with one table for each step.
+    """
     target, table, layers = _check_inputs(mdp, policy, behavior)
     moments, _ = ordinary_moments(outcome_model(mdp), target, table, layers, mdp.discount)
     second = mdp.arrays.initial @ moments[0, : mdp.states, 2]
@@ -42,6 +52,15 @@ def importance_sampling_gradient(mdp: TabularMDP, policy: Any, behavior: Any) ->
 
     Of the shape of `behavior`, each entry taken as free of the others; zero where the target
     policy cannot be.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    policy
+        The target policy, an array [S, A].
+    behavior
+        How actions are chosen: an array [S, A], or [L, S, A] with one table for each step.
     """
     target, table, layers = _check_inputs(mdp, policy, behavior)
     model = outcome_model(mdp)
@@ -53,7 +72,17 @@ def importance_sampling_gradient(mdp: TabularMDP, policy: Any, behavior: Any) ->
 
 
 def per_decision_variance(mdp: TabularMDP, policy: Any, behavior: Any) -> float:
-    """Var[sum_t gamma^t R_t prod_{k<=t} (pi/b)] under `behavior` [S, A] or [L, S, A]."""
+    """Var[sum_t gamma^t R_t prod_{k<=t} (pi/b)] under `behavior`.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    policy
+        The target policy, an array [S, A].
+    behavior
+        How actions are chosen: an array [S, A], or [L, S, A] with one table for each step.
+    """
     target, table, layers = _check_inputs(mdp, policy, behavior)
     moments = per_decision_moments(outcome_model(mdp), target, table, layers, mdp.discount)
     return _at_the_start(mdp, target, table, moments) - policy_value(mdp, target) ** 2
@@ -63,6 +92,15 @@ def doubly_robust_variance(mdp: TabularMDP, policy: Any, behavior: Any) -> float
     """Var of the doubly robust estimate under `behavior`, where the action values are known.
 
     With values fitted to K episodes, the estimate's K*MSE tends to this as K grows.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    policy
+        The target policy, an array [S, A].
+    behavior
+        How actions are chosen: an array [S, A], or [L, S, A] with one table for each step.
     """
     target, table, layers = _check_inputs(mdp, policy, behavior)
     moments = doubly_robust_moments(outcome_model(mdp), target, table, layers, mdp.discount, False)

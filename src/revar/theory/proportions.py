@@ -38,6 +38,13 @@ def sampling_proportions(mdp: TabularMDP, policy: Any) -> SamplingProportions:
     last state that leads on, to itself for instance, counts as if it did. A bandit whose actions
     end the episode is the case of one sweep: b* is proportional to pi sigma (Proposition 1).
     Where nothing below a state varies, b* is the target policy.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    policy
+        The target policy, an array [S, A].
     """
     target = check_policy(mdp, policy)
     scores = np.zeros_like(target)
@@ -59,6 +66,15 @@ def oracle_mse(mdp: TabularMDP, policy: Any, episodes: int) -> float:
     """MSE after `episodes` episodes in the oracle's proportions, with known transitions.
 
     On a tree this is sum_s d0(s) B(s)^2 / K.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    policy
+        The target policy, an array [S, A].
+    episodes
+        How many are collected.
     """
     behavior = sampling_proportions(mdp, policy).behavior
     variance = estimation_variance(mdp, policy, behavior, known_transitions=True)
@@ -87,6 +103,15 @@ def oracle_mse_bound(mdp: TabularMDP, policy: Any, episodes: int) -> float:
     sum_s [B(s)^2/T(s) + gamma^2 sum_a pi(a|s)^2 sum_s' P(s'|s,a) B(s')^2/T(s')], where T(s) is
     the oracle's expected number of visits of s in `episodes` episodes. Its first term alone, at
     the root, is the exact error; the paper's proof bounds where equality holds.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    policy
+        The target policy, an array [S, A].
+    episodes
+        How many are collected.
     """
     _require_tree(mdp, "Proposition 2")
     target = check_policy(mdp, policy)
@@ -110,6 +135,15 @@ def regret_bound(mdp: TabularMDP, policy: Any, episodes: int) -> float:
     policy followed after it. The theorem is for bounded rewards and n >= 4 S A. The constant that
     multiplies this and the lower-order terms are not stated in the paper, so that only its
     dependence on n and on the problem is to be read.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    policy
+        The target policy, an array [S, A].
+    episodes
+        How many are collected.
     """
     _require_tree(mdp, "Theorem 2")
     roots = np.flatnonzero(mdp.initial)

@@ -12,7 +12,15 @@ from revar.theory.recursions import backward_values, backward_variances, forward
 
 
 def policy_value(mdp: TabularMDP, policy: Any) -> float:
-    """v(pi), the expected discounted return of an episode under `policy` [S, A]."""
+    """v(pi), the expected discounted return of an episode under `policy`.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    policy
+        The target policy, an array [S, A].
+    """
     target = check_policy(mdp, policy)
     layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, target > 0, mdp.horizon)
     values = backward_values(
@@ -22,22 +30,44 @@ def policy_value(mdp: TabularMDP, policy: Any) -> float:
 
 
 def state_values(mdp: TabularMDP, policy: Any) -> FloatArray:
-    """v_t(s) for every step and state, [L+1, S]; the last row, past the horizon, is zero."""
+    """v_t(s) for every step and state, [L+1, S]; the last row, past the horizon, is zero.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    policy
+        The target policy, an array [S, A].
+    """
     return _values(mdp, check_policy(mdp, policy))[:, : mdp.states]
 
 
 def occupancy(mdp: TabularMDP, behavior: Any) -> FloatArray:
     """x_t(s,a), the probability of taking a in s at step t, [L, S, A].
 
-    `behavior` is [S, A], or [L, S, A] with one table for each step. Summed over t it gives the
-    expected visits of an episode.
+    Summed over t it gives the expected visits of an episode.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    behavior
+        How actions are chosen: an array [S, A], or [L, S, A] with one table for each step.
     """
     table = check_behavior(mdp, behavior)
     return forward_occupancy(mdp.arrays.outcomes, mdp.arrays.initial, table, mdp.horizon)
 
 
 def return_variance(mdp: TabularMDP, policy: Any) -> float:
-    """Var of the discounted return of one episode: K*MSE of on-policy Monte Carlo."""
+    """Var of the discounted return of one episode: K*MSE of on-policy Monte Carlo.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    policy
+        The target policy, an array [S, A].
+    """
     target = check_policy(mdp, policy)
     values = _values(mdp, target)
     variances = backward_variances(

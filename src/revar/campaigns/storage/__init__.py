@@ -16,7 +16,12 @@ FORMS = "sqlite:///file.db, postgresql://user@host/database, memory:, or the pat
 def open_storage(storage: Storage | str | Path, *, create: bool = True) -> Storage:
     """The storage itself, or the one at that address.
 
-    With `create=False` a missing SQLite file is refused: to a reader, its name is mistyped.
+    Parameters
+    ----------
+    storage
+        A path, or an address: sqlite:///…, postgresql://…, memory:
+    create
+        Whether a missing SQLite file is made; to a reader its name is mistyped.
     """
     if isinstance(storage, Storage):
         return storage

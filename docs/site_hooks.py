@@ -1,0 +1,31 @@
+"""Hooks of MkDocs: pages that are files of the repository's root, and nothing from other hosts."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+
+OUTSIDE = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+LOADS = re.compile(
+    r"<(?:script|img|link|iframe|source)\b[^>]*?(?:src|href)=[\"']?(https?:)?//[^>]*>"
+)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages of the root, with links as they are from docs/."""
+    root = Path(config.config_file_path).parent
+    for page, source in OUTSIDE.items():
+        text = (root / source).read_text(encoding="utf-8").replace("](docs/", "](")
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Refuse a page that would load something from another host."""
+    found = LOADS.search(output)
+    if found:
+        raise PluginError(f"{page.file.src_path} loads from another host: {found[0]}")
+    return output
