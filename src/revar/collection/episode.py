@@ -177,34 +177,27 @@ class Episode:
             place = f"action {action} in state {collection.states[state]!r}"
             names = collection.amounts.names
             amounts = tuple(map(check_amount, amounts, names, [place] * len(names)))
-        successor = self.advance(float(reward), next_state)
+        successor = ENDED if next_state is None else collection.states.number(next_state)
+        self.advance(state, action, float(reward), successor)
         collection.statistics.record_step(state, action, reward, successor)
         if amounts:
             collection.spend(state, action, amounts)
             self.amounts.append(amounts)
 
-    def advance(self, reward: float, next_state: Hashable | None) -> int:
-        """Note what the action led to; the number of the next state, or ENDED.
-
-        That the action waits for it, and that statistics learn of the step, is the caller's to see
-        to.
-        """
-        collection, state, action = self._collection, self.state, self.action
-        assert state is not None
-        assert action is not None
-        successor = ENDED if next_state is None else collection.states.number(next_state)
-        if not self.rewards:
+    def advance(self, state: int, action: int, reward: float, successor: int) -> None:
+        """Note what the action that waits led to; the caller has statistics learn of the step."""
+        rewards, collection = self.rewards, self._collection
+        if not rewards:
             collection.statistics.start_episode(state)
         collection.steps += 1
         self.states.append(state)
         self.actions.append(action)
-        self.rewards.append(reward)
+        rewards.append(reward)
         self.propensities.append(self.propensity)
         self.last_successor = self.state = successor
         self.action = None
         self.terminated = successor == ENDED
-        self.over = self.terminated or len(self.rewards) == collection.horizon
-        return successor
+        self.over = self.terminated or len(rewards) == collection.horizon
 
     def finish(self) -> None:
         """The episode counts as a whole; an action that was not observed is forgotten."""
