@@ -38,7 +38,6 @@ SECURITY = [
 
 
 @lru_cache(maxsize=64)
-@lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
     """Whether a host name or address leads to this machine alone."""
     name = host.strip("[]").lower()
