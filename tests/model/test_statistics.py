@@ -441,3 +441,22 @@ def test_several_threads_may_read_what_waits() -> None:
         for read in seen:
             assert read.visits.sum() == read.outcome_count.sum() == 30_000
             assert np.array_equal(read.reward_squares, seen[0].reward_squares)
+
+
+@pytest.mark.parametrize("run", [0, 1])
+def test_many_steps_at_once_are_recorded_as_one_by_one(run: int) -> None:
+    draw = np.random.default_rng(4)
+    together, single = (VisitStatistics(2, 3, runs=2) for _ in range(2))
+    for count in (1, 40, 500):
+        states, successors = draw.integers(20, size=count), draw.integers(-1, 25, size=count)
+        actions, rewards = draw.integers(3, size=count), draw.normal(size=count)
+        columns = [each.tolist() for each in (states, actions, rewards, successors)]
+        together.record_steps(*columns, run=run)
+        for step in zip(*columns, strict=True):
+            single.record_step(*step, run=run)
+    assert together.recorded == single.recorded
+    found, wanted = together.arrays(), single.arrays()
+    assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
+    with pytest.raises(InputError, match="action 3 in state 1"):
+        together.record_steps([1] * 50, [0] * 49 + [3], [0.5] * 50, [0] * 50, run=run)
+    assert together.recorded == single.recorded

@@ -20,14 +20,14 @@ DEEPEST = 32  # levels of arrays and objects within a state
 LARGEST = 16_384  # bytes of a state in its canonical form
 
 
-class Started(msgspec.Struct, frozen=True, omit_defaults=True, tag="started"):
+class Started(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="started"):
     """An episode asks for a place in the budget. One that was merged needs none."""
 
     episode: str
     merged: bool = False
 
 
-class Acted(msgspec.Struct, frozen=True, omit_defaults=True, tag="acted"):
+class Acted(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="acted"):
     """An action was chosen. `draws` is how far that took the episode's random stream.
 
     With `put_plan_off` it was chosen by the plan in force, though another was due: that one is made
@@ -45,7 +45,7 @@ class Acted(msgspec.Struct, frozen=True, omit_defaults=True, tag="acted"):
     put_plan_off: bool = False
 
 
-class Rewarded(msgspec.Struct, frozen=True, omit_defaults=True, tag="rewarded"):
+class Rewarded(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="rewarded"):
     """What the action of that step led to; with null for the next state the episode ended.
 
     `cost` is what the step took from a budget of cost, `amounts` what it added to limited sums.
@@ -65,13 +65,13 @@ class Rewarded(msgspec.Struct, frozen=True, omit_defaults=True, tag="rewarded"):
         return None if state == b"null" else state
 
 
-class Finished(msgspec.Struct, frozen=True, omit_defaults=True, tag="finished"):
+class Finished(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="finished"):
     """Nothing more will come of an episode, and it has used its place in the budget."""
 
     episode: str
 
 
-class Released(msgspec.Struct, frozen=True, omit_defaults=True, tag="released"):
+class Released(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="released"):
     """An episode gives its place back: its lease ran out, or its caller gave up."""
 
     episode: str
@@ -79,7 +79,7 @@ class Released(msgspec.Struct, frozen=True, omit_defaults=True, tag="released"):
 
 
 # "joined" is the tag that logs have always had.
-class Merged(msgspec.Struct, frozen=True, omit_defaults=True, tag="joined"):
+class Merged(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="joined"):
     """Another campaign about the same question was merged into this one, with its budget.
 
     That is in episodes, or an `amount` of another unit, which is this campaign's too.
@@ -97,28 +97,28 @@ class Merged(msgspec.Struct, frozen=True, omit_defaults=True, tag="joined"):
         return cls(campaign, amount=budget.amount)
 
 
-class Renewed(msgspec.Struct, frozen=True, omit_defaults=True, tag="renewed"):
+class Renewed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="renewed"):
     """A sign of life: an episode keeps its place, though nothing else is to be told of it."""
 
     episode: str
 
 
-class Extended(msgspec.Struct, frozen=True, omit_defaults=True, tag="extended"):
+class Extended(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="extended"):
     """The budget grows by so much of its unit; the same extension counts once."""
 
     extension: str
     amount: int | float
 
 
-class Reopened(msgspec.Struct, frozen=True, omit_defaults=True, tag="reopened"):
+class Reopened(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="reopened"):
     """Episodes may be started again, after it was closed, archived, or precise enough."""
 
 
-class Archived(msgspec.Struct, frozen=True, omit_defaults=True, tag="archived"):
+class Archived(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="archived"):
     """It is closed, and kept for reading: lists leave it out."""
 
 
-class Closed(msgspec.Struct, frozen=True, omit_defaults=True, tag="closed"):
+class Closed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="closed"):
     """No more episodes are to be started."""
 
 

@@ -92,7 +92,8 @@ class CampaignLog(ForkAware):
         self._state = restore(self.definition, snapshot)
         self._snapshot_position = self._state.position
         unusable = snapshot is not None and self._state.position == 0
-        self._read_on(None, progress or (lambda *_: None))
+        with without_cycles():
+            self._read_on(None, progress or (lambda *_: None))
         if unusable and self._state.position > 0:
             self._save_snapshot()  # in its place
 
@@ -267,9 +268,8 @@ class CampaignLog(ForkAware):
         state, length = self._state, 0
         while until is None or state.position < until:
             limit = PAGE if until is None else min(PAGE, until - state.position)
-            with without_cycles():
-                page = self._others(self.storage.read(self.id, state.position, limit))
-                fold(state, page)
+            page = self._others(self.storage.read(self.id, state.position, limit))
+            fold(state, page)
             if len(page) < limit:
                 return
             if progress is not None:

@@ -90,7 +90,7 @@ def judge(state: CampaignState, event: Event, time: float) -> Verdict:
 def _judge_start(state: CampaignState, event: Started) -> Verdict:
     if event.episode in state.records:
         return REPEATED
-    if event.merged or (state.free > 0 and not state.spent):
+    if event.merged or (state.free > 0 and not state.stopped):
         return TAKEN
     if state.closed:
         return refusal("budget-spent", "the campaign is closed: no more episodes are started")

@@ -20,7 +20,7 @@ FORMAT = 7
 DIGEST = 16  # bytes of the checksum that a snapshot begins with
 LEAST_EVENTS = 10_000  # between two snapshots
 SHARE = 0.05  # and this share of the log, so that all snapshots together stay small
-REBUILDING = 0.5  # the share while a log is read from its beginning: few, as nothing is lost
+REBUILDING = 0.8  # the share while a log is read from its beginning: few, as nothing is lost
 
 
 class SavedRecord(msgspec.Struct, frozen=True, array_like=True):

@@ -4,7 +4,9 @@
 """
 
 from collections import deque
-from math import isfinite
+from collections.abc import Iterable
+from itertools import groupby
+from math import inf, isfinite
 
 import msgspec
 
@@ -103,6 +105,11 @@ class CampaignState:
     def spent(self) -> bool:
         """Whether nothing is left to be started, now or later."""
         return self.stopped or self.left <= 0.0
+
+    @property
+    def looks_next(self) -> bool:
+        """Whether the next episode that is finished may have the estimate be looked at."""
+        return self.finished + 1 >= self.history.next_point or self.precision.due < inf
 
     def estimate(self, confidence: float = 0.95) -> Estimate:
         """The value of one target policy; where a half-width is wanted, with all looks allowed."""
@@ -236,12 +243,19 @@ class History:
 
     def saw_step(self, time: float) -> None:
         """A step was completed at that time."""
-        second = int(time)
+        self._count_steps(int(time), 1)
+
+    def saw_steps(self, times: Iterable[float]) -> None:
+        """Steps were completed at these times, one after the other."""
+        for second, steps in groupby(map(int, times)):
+            self._count_steps(second, len(list(steps)))
+
+    def _count_steps(self, second: int, steps: int) -> None:
         if self.seconds and self.seconds[-1][0] >= second:
             latest, count = self.seconds[-1]
-            self.seconds[-1] = (latest, count + 1)
+            self.seconds[-1] = (latest, count + steps)
         else:
-            self.seconds.append((second, 1))
+            self.seconds.append((second, steps))
 
     def saw_finish(self, time: float, episodes: int, steps: int, collection: Collection) -> None:
         """An episode was finished: note the estimate where it is time to."""

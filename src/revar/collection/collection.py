@@ -98,6 +98,7 @@ class Collection:
         self.plan_in_force: PlanInForce | None = None  # None before the first step
         self.put_off: PlanBasis | None = None  # of a plan that is due and waited for
         self._planner = Planner(self.strategy)
+        self._without_data: dict[tuple[bytes, Budget | None, int], FloatArray] = {}
         self.log = EpisodeLog(self.amounts.names) if keep_episodes else None
 
     # -- playing ---------------------------------------------------------------------------
@@ -277,7 +278,12 @@ class Collection:
 
     def scores_without_data(self, row: FloatArray) -> FloatArray:
         """Scores for a state with rows [J, A] that a plan does not cover, [1 or L, 1, A]."""
-        return self._planner.scores_without_data(self._task(row[:, None], alone=True))
+        key = row.tobytes(), self.budget, self.prior_episodes  # all that the task depends on
+        scores = self._without_data.get(key)
+        if scores is None:
+            task = self._task(row[:, None], alone=True)
+            scores = self._without_data[key] = self._planner.scores_without_data(task)
+        return scores
 
     def keep(self, episode: Episode) -> None:
         """Count a finished episode, and keep its steps."""

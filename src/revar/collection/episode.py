@@ -178,21 +178,26 @@ class Episode:
             names = collection.amounts.names
             amounts = tuple(map(check_amount, amounts, names, [place] * len(names)))
         successor = ENDED if next_state is None else collection.states.number(next_state)
-        if not self.rewards:
-            collection.statistics.start_episode(state)
+        self.advance(state, action, float(reward), successor)
         collection.statistics.record_step(state, action, reward, successor)
-        collection.steps += 1
         if amounts:
             collection.spend(state, action, amounts)
             self.amounts.append(amounts)
+
+    def advance(self, state: int, action: int, reward: float, successor: int) -> None:
+        """Note what the action that waits led to; the caller has statistics learn of the step."""
+        rewards, collection = self.rewards, self._collection
+        if not rewards:
+            collection.statistics.start_episode(state)
+        collection.steps += 1
         self.states.append(state)
         self.actions.append(action)
-        self.rewards.append(float(reward))
+        rewards.append(reward)
         self.propensities.append(self.propensity)
         self.last_successor = self.state = successor
         self.action = None
         self.terminated = successor == ENDED
-        self.over = self.terminated or len(self.rewards) == collection.horizon
+        self.over = self.terminated or len(rewards) == collection.horizon
 
     def finish(self) -> None:
         """The episode counts as a whole; an action that was not observed is forgotten."""

@@ -11,7 +11,6 @@ import numpy as np
 
 from revar.errors import InputError
 from revar.model.arrays import FloatArray, IntArray
-from revar.model.budget import Budget
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.validation import SUM_TOLERANCE
@@ -141,7 +140,6 @@ class Planner:
         # Remembered, because a plan that is looked at is often put in force next.
         self._latest: tuple[Task, VisitStatistics, int, Plan] | None = None
         self.made = 0  # plans
-        self._without_data: dict[tuple[bytes, int, float, Budget | None], FloatArray] = {}
 
     def plan(
         self, task: Task, statistics: VisitStatistics, covered: frozenset[int] | None = None
@@ -155,15 +153,11 @@ class Planner:
 
     def scores_without_data(self, task: Task) -> FloatArray:
         """What the strategy plans for a task of a single state without data, [1 or L, 1, A]."""
-        key = task.policies.tobytes(), task.horizon, task.discount, task.budget
-        scores = self._without_data.get(key)
-        if scores is None:
-            plan = make_plan(self.strategy, task, VisitStatistics(1, task.actions))
-            scores = plan.scores
-            if plan.selection in DRAWN:
-                total = scores.sum(axis=2, keepdims=True)
-                scores = np.where(total > 0, scores / np.where(total > 0, total, 1.0), task.policy)
-            self._without_data[key] = scores
+        plan = make_plan(self.strategy, task, VisitStatistics(1, task.actions))
+        scores = plan.scores
+        if plan.selection in DRAWN:
+            total = scores.sum(axis=2, keepdims=True)
+            scores = np.where(total > 0, scores / np.where(total > 0, total, 1.0), task.policy)
         return scores
 
     def _is_latest(self, task: Task, statistics: VisitStatistics) -> bool:

@@ -99,9 +99,6 @@ class States:
 
     def set_row(self, number: int, probabilities: Any) -> FloatArray:
         """Set the target policies' rows of a state, [J, A]; checked, they must not change."""
-        row = self._rows[number]
-        if row is not None and self._given[number] is probabilities:
-            return row
         row = self.check(self._keys[number], number, probabilities)
         if self._rows[number] is None:
             self._rows[number], self._given[number] = row, probabilities
@@ -109,6 +106,9 @@ class States:
 
     def check(self, key: Hashable, number: int | None, probabilities: Any) -> FloatArray:
         """The rows that `set_row` would set, [J, A]; nothing is remembered."""
+        known = None if number is None else self._rows[number]
+        if number is not None and known is not None and self._given[number] is probabilities:
+            return known
         given = [probabilities]
         if len(self.names) > 1:
             given = list(probabilities) if isinstance(probabilities, Iterable) else []
@@ -120,17 +120,16 @@ class States:
         rows = np.stack(
             [self._check_row(key, *named) for named in zip(self.names, given, strict=True)]
         )
-        before = None if number is None else self._rows[number]
-        if before is None:
+        if known is None:
             self._refuse_forbidden(key, rows)
             return rows
-        for name, old, new in zip(self.names, before, rows, strict=True):
+        for name, old, new in zip(self.names, known, rows, strict=True):
             if np.abs(new - old).max() > SUM_TOLERANCE:
                 raise InputError(
                     f"{_policy(name)} gave state {key!r} the probabilities {old.tolist()} before, "
                     f"and {new.tolist()} now"
                 )
-        return before
+        return known
 
     def _refuse_forbidden(self, key: Hashable, rows: FloatArray) -> None:
         needed = self.limits.forbidden_in(key, self.actions) & (rows > 0)  # [J, A]

@@ -1,9 +1,8 @@
 """VisitStatistics: all that has been learned from the episodes so far."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
-from itertools import pairwise
 from math import isfinite
 from typing import Any, TypeVar, cast
 
@@ -19,6 +18,7 @@ from revar.model.trajectory import ENDED, Dataset, Trajectory
 Number = TypeVar("Number", np.int64, np.float64)
 
 PENDING = 1 << 16  # steps that may wait to be summarised
+MANY = 30  # steps that are recorded faster together than one by one
 
 
 class VisitStatistics:
@@ -205,6 +205,39 @@ class VisitStatistics:
         if len(self._pending_rewards) >= PENDING:
             self._settle()
 
+    def record_steps(
+        self,
+        states: Sequence[int],
+        actions: Sequence[int],
+        rewards: Sequence[float],
+        successors: Sequence[int],
+        *,
+        run: int = 0,
+    ) -> None:
+        """Add steps in their order, as `record_step` does; of many, all or (if refused) none."""
+        if len(states) < MANY:
+            for step in zip(states, actions, rewards, successors, strict=True):
+                self.record_step(*step, run=run)
+            return
+        state, action, successor = (np.array(each) for each in (states, actions, successors))
+        known = (state >= 0) & (successor >= ENDED) & np.isfinite(rewards)
+        wrong = np.flatnonzero(~(known & (action >= 0) & (action < self.actions)))
+        for i in [0, *wrong.tolist()]:
+            self._check_step(states[i], actions[i], rewards[i], successors[i], run)
+        self.ensure_states(1 + int(max(state.max(), successor.max())))
+        pair = state * self.actions + action
+        outcomes = list(zip(pair.tolist(), successors, strict=True))
+        places: list[Any] = list(map(self._slots.get, outcomes))
+        if None in places:
+            places = [self._slot(*outcome) for outcome in outcomes]
+        if run:
+            places = [place + run * self._pair.size for place in places]
+        np.add.at(self._visits[run].reshape(-1), pair, 1)
+        self._pending_places += places
+        self._pending_rewards += rewards
+        if len(self._pending_rewards) >= PENDING:
+            self._settle()
+
     def record(self, trajectory: Trajectory, *, run: int = 0) -> None:
         """Add one episode, all of it or (if it is refused) none of it."""
         self._check_run(run)
@@ -214,7 +247,7 @@ class VisitStatistics:
                 f"{self.actions} actions"
             )
         self.start_episode(int(trajectory.states[0]), run=run)
-        self._record_steps(trajectory, slice(None), run)
+        self._record_all(trajectory, run)
 
     def record_many(self, trajectories: Dataset | Iterable[Trajectory], *, run: int = 0) -> None:
         """Add episodes in their order."""
@@ -224,20 +257,15 @@ class VisitStatistics:
             for trajectory in trajectories:
                 self.record(trajectory, run=run)
             return
-        start = trajectories.start.tolist()
-        for first, end in pairwise(start):
-            self.start_episode(int(trajectories.states[first]), run=run)
-            self._record_steps(trajectories, slice(first, end), run)
+        for state in trajectories.states[trajectories.start[:-1]].tolist():
+            self.start_episode(state, run=run)
+        self._record_all(trajectories, run)
 
-    def _record_steps(self, episodes: Dataset | Trajectory, part: slice, run: int) -> None:
-        for state, action, reward, successor in zip(
-            episodes.states[part].tolist(),
-            episodes.actions[part].tolist(),
-            episodes.rewards[part].tolist(),
-            episodes.successors[part].tolist(),
-            strict=True,
-        ):
-            self.record_step(state, action, reward, successor, run=run)
+    def _record_all(self, episodes: Dataset | Trajectory, run: int) -> None:
+        columns = episodes.states, episodes.actions, episodes.rewards, episodes.successors
+        for first in range(0, len(episodes.states), PENDING):
+            part = slice(first, first + PENDING)
+            self.record_steps(*(column[part].tolist() for column in columns), run=run)
 
     def add(self, other: "VisitStatistics") -> None:
         """Merge `other` into this one; the time depends on `other` alone."""
