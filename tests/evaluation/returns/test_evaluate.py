@@ -4,6 +4,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from scipy import stats
@@ -218,3 +219,46 @@ def test_policies_without_probabilities_are_played_where_a_table_would_do(policy
         revar.evaluate("FrozenLake-v1", policy, episodes=12, method="table")
     advice = revar.advise("FrozenLake-v1", policy, half_width=0.1, pilot=8, seed=0)
     assert advice.mean_return.unit == "episodes"
+
+
+class Normalised(worlds.Drift):
+    """Divides observations by what it has seen so far."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count, self.squares = 1.0, 1.0
+
+    def _divide(self, seen: Any) -> Any:
+        self.count, self.squares = self.count + 1.0, self.squares + float(seen[0]) ** 2
+        return seen / np.sqrt(self.squares / self.count)
+
+    def reset(self, **options: Any) -> Any:
+        seen, notes = super().reset(**options)
+        return self._divide(seen), notes
+
+    def step(self, action: Any) -> Any:
+        seen, *rest = super().step(action)
+        return self._divide(seen), *rest
+
+
+gymnasium.register("Normalised-v0", entry_point=Normalised, disable_env_checker=True)
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"resets": 100}, {"workers": 2, "engine": "inline"}, {"environments": 2}]
+)
+def test_no_resets_where_observations_drift(how: Any) -> None:
+    found = evaluate(env="Normalised-v0", horizon=8, **how)
+    assert found.return_findings.resets == 0
+    assert "none, as the reset of an episode gives another observation" in found.table()
+    assert evaluate(**how).return_findings.resets == how.get("resets", 240)
+
+
+def test_no_resets_in_a_resumed_run_where_observations_drift(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    evaluate(env="Normalised-v0", horizon=8, episodes=10, save=path)
+    again = evaluate(env="Normalised-v0", horizon=8, resume=path)
+    assert again.return_findings.resets == 0 and "as the reset of an episode" in again.table()
+    given: dict[str, Any] = {"critics": ["linear"], "env": "Normalised-v0", "resets": 50}
+    stored = revar.evaluate_data(path, None, horizon=8, **given)
+    assert stored.return_findings.resets == 0

@@ -23,7 +23,7 @@ from revar.evaluation.result import CollectedResult
 from revar.evaluation.resuming import SAME_RETURNS, check_same, refuse_overspent
 from revar.evaluation.returns.critics import CriticChoice, Served, choose_critics
 from revar.evaluation.returns.fingerprint import Identity
-from revar.evaluation.returns.fitting import Resets, ReturnEstimator
+from revar.evaluation.returns.fitting import Resets, ReturnEstimator, begin_again
 from revar.evaluation.returns.paired import PairedEpisodes, PairedEstimator, make_players
 from revar.evaluation.returns.play import EpisodePlayer
 from revar.evaluation.returns.prior import check_practice, use_prior
@@ -163,8 +163,7 @@ def _served(player: Any, seeds: tuple[int, ...]) -> Served:
 def _count_features(player: Any) -> int:
     """How many there are of an observation: they are asked for at the first."""
     if player.setting.features.width is None:
-        first = getattr(player, "players", [player])[0]
-        player.setting.features.row(first.first_observation())
+        player.setting.features.row(player.first_observation())
     return int(player.setting.features.width)
 
 
@@ -218,12 +217,13 @@ def _check_stored(stored: Episodes, setting: Setting) -> None:
 
 
 def _resets(env: Any, player: Any, asked: int | None, earlier: Conditions | None) -> Resets:
+    again = partial(begin_again, player)
     if asked is not None:
-        return Resets(player.resets, count=check_whole(asked, "resets"))
+        return Resets(player.resets, again, count=check_whole(asked, "resets"))
     if not is_opened_by_id(env):
         note = "as the environment was handed in; resets= says how many"
-        return Resets(player.resets, each=0, note=note)
-    return Resets(player.resets, each=None if earlier is None else earlier.resets)
+        return Resets(player.resets, again, each=0, note=note)
+    return Resets(player.resets, again, each=None if earlier is None else earlier.resets)
 
 
 def _conditions(

@@ -32,6 +32,7 @@ CHEAP_SECONDS = 2.0
 TRIED = 16  # resets to tell how long one takes
 
 DrawResets = Callable[[int, int], FloatArray]
+BeginAgain = Callable[[int], FloatArray]
 
 
 @dataclass
@@ -42,16 +43,22 @@ class Resets:
     """
 
     draw: DrawResets
+    again: BeginAgain | None = None  # what critics see as an episode is begun again, [1, inputs]
     count: int | None = None  # all of them, where the user says how many
     each: int | None = None
     note: str = ""  # why there are none
     drawn: FloatArray | None = None  # [R, inputs]
 
-    def of(self, episodes: int, seconds: float, width: int) -> FloatArray:
-        """As many as are wanted with so many episodes, which took so long to play, [R, inputs]."""
+    def of(self, episodes: Episodes, seconds: float, inputs: FloatArray) -> FloatArray:
+        """As many as are wanted with these episodes, which took so long to play, [R, inputs]."""
+        width = inputs.shape[1]
+        none = 0 in (self.count, self.each)
+        if not none and not self._start_alike(episodes, inputs):
+            self.note = "as the reset of an episode gives another observation when it is repeated"
+            return np.zeros((0, width))
         if self.count is None and self.each is None:
-            self.each = self._decide(episodes, seconds)
-        wanted = self.count if self.count is not None else episodes * (self.each or 0)
+            self.each = self._decide(len(episodes), seconds)
+        wanted = self.count if self.count is not None else len(episodes) * (self.each or 0)
         self._extend(wanted)
         found = np.zeros((0, width)) if self.drawn is None else self.drawn[:wanted]
         if found.shape[1] != width:
@@ -59,6 +66,19 @@ class Resets:
                 f"critics see {width} numbers of an observation, but {found.shape[1]} after a reset"
             )
         return found
+
+    def _start_alike(self, episodes: Episodes, inputs: FloatArray) -> bool:
+        """Whether episodes begin as they did, so that resets now are like those of episodes.
+
+        Wrappers that normalise observations by what they have seen make others of them later. The
+        last episode is repeated, too: with workers this environment has seen none of them.
+        """
+        if self.again is None or episodes.numbers is None:
+            return True
+        return all(
+            np.allclose(self.again(int(episodes.numbers[place]))[0], inputs[episodes.start[place]])
+            for place in {0, len(episodes) - 1}
+        )
 
     def _decide(self, episodes: int, seconds: float) -> int:
         taken = []
@@ -78,6 +98,12 @@ class Resets:
         if wanted > have:
             more = self.draw(have, wanted - have)
             self.drawn = more if self.drawn is None else np.concatenate([self.drawn, more])
+
+
+def begin_again(player: Any, number: int) -> FloatArray:
+    """What critics see as an episode is begun again, [1, inputs]."""
+    found: FloatArray = player.setting.inputs([player.first_observation(number)])
+    return found
 
 
 def make_experience(
@@ -140,7 +166,8 @@ class ReturnEstimator:
             for critic in self.choice.given:
                 check_inputs(critic, width)
             # The seconds of resets are no part of the seconds of fitting.
-            resets = self.resets.of(len(episodes), playing, width)
+            own = experience.inputs[experience.inputs.shape[0] - episodes.steps :]
+            resets = self.resets.of(episodes, playing, own)
             begun = time.perf_counter()
             experience = replace(experience, resets=resets)
             families = default_families(self.choice.families, len(every))
