@@ -118,10 +118,10 @@ def test_resets_by_default_and_by_number(plain: revar.EvaluationResult) -> None:
 
 
 def test_expensive_resets_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from revar.evaluation.returns import fitting
+    from revar.evaluation.returns import resets
 
-    monkeypatch.setattr(fitting, "CHEAP_SECONDS", 0.0)
-    monkeypatch.setattr(fitting, "CHEAP_SHARE", 0.0)
+    monkeypatch.setattr(resets, "CHEAP_SECONDS", 0.0)
+    monkeypatch.setattr(resets, "CHEAP_SHARE", 0.0)
     found = evaluate()
     assert found.return_findings.resets == 0 and "because one takes" in found.table()
 
@@ -241,7 +241,11 @@ class Normalised(worlds.Drift):
         return self._divide(seen), *rest
 
 
-gymnasium.register("Normalised-v0", entry_point=Normalised, disable_env_checker=True)
+def normalise(**options: Any) -> Normalised:
+    return Normalised(**options)
+
+
+gymnasium.register("Normalised-v0", entry_point=normalise, disable_env_checker=True)
 
 
 @pytest.mark.parametrize(

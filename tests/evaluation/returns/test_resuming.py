@@ -336,6 +336,39 @@ def test_observations_that_are_no_numbers_can_be_resumed(tmp_path: Path) -> None
     assert same(run(16, resume=path), run(16))
 
 
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (lambda seen: [seen[0], -seen[0]], "with other features"),  # alike at the first
+        (lambda seen: [seen[0]], "with 2 features of an observation; now there are 1"),
+    ],
+)
+def test_other_features_are_refused(features: Any, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    first = evaluate(
+        episodes=10, save=path, features=lambda seen: [seen[0], abs(seen[0])], resets=0
+    )
+    assert first.dataset.observations[0, 0] < 0.0 < first.dataset.observations.max()
+    with pytest.raises(InputError, match=message) as bad:
+        evaluate(resume=path, features=features)
+    assert not isinstance(bad.value, revar.EvaluationError)
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (lambda seen: [ord(seen) + 1.0], "with other features"),
+        (lambda seen: [ord(seen), 0.0], "with 1 features of an observation; now there are 2"),
+    ],
+)
+def test_other_features_of_what_is_not_kept(features: Any, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    spelled: dict[str, Any] = {"env": Spelled(), "policy": worlds.other}
+    evaluate(**spelled, episodes=10, save=path, features=ord)
+    with pytest.raises(InputError, match=message):
+        evaluate(**spelled, resume=path, features=features)
+
+
 class Spelled(worlds.Drift):
     """Says its number as a letter."""
 

@@ -13,8 +13,9 @@ from revar.evaluation.goals import ValueGoal
 from revar.evaluation.result import Checkpoint, EvaluationResult
 from revar.evaluation.returns.critics import Served, choose_critics
 from revar.evaluation.returns.fingerprint import check_policy
-from revar.evaluation.returns.fitting import Resets, ReturnEstimator, begin_again
+from revar.evaluation.returns.fitting import ReturnEstimator
 from revar.evaluation.returns.play import make_player
+from revar.evaluation.returns.resets import Resets, begin_again
 from revar.model.budget import Budget
 from revar.model.episodes import Episodes
 from revar.model.validation import check_discount, check_horizon, check_whole
