@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium import spaces
 from scipy import stats
 
 import revar
@@ -266,3 +267,28 @@ def test_no_resets_in_a_resumed_run_where_observations_drift(tmp_path: Path) -> 
     given: dict[str, Any] = {"critics": ["linear"], "env": "Normalised-v0", "resets": 50}
     stored = revar.evaluate_data(path, None, horizon=8, **given)
     assert stored.return_findings.resets == 0
+
+
+class Lamps(worlds.Drift):
+    """Four numbers of up to 100 values, each drawn anew; the reward is the first of them."""
+
+    observation_space: Any = spaces.MultiDiscrete([100] * 4)
+
+    def reset(self, **options: Any) -> Any:
+        super().reset(**options)
+        return self.np_random.integers(100, size=4), {}
+
+    def step(self, action: Any) -> Any:
+        seen = self.np_random.integers(100, size=4)
+        return seen, seen[0] / 100.0, False, False, {}
+
+
+def test_spaces_too_large_for_a_table_have_critics() -> None:
+    lamps: dict[str, Any] = {"episodes": 20, "seed": 1, "horizon": 4}
+    found = revar.evaluate(Lamps, worlds.other, critics=["linear"], **lamps)
+    assert found.method == "critic" and found.half_width < 0.5
+    by_strategy = revar.evaluate(Lamps, worlds.other, strategy="on-policy", **lamps)
+    assert by_strategy.method == "table" and not isfinite(by_strategy.half_width)
+    assert 'method="critic" plays the policy itself' in str(by_strategy)
+    small = CollectionSettings(limits=revar.Limits(max_ratio=2.0))
+    assert find_method(Lamps, worlds.other, small) == "table"
