@@ -36,6 +36,9 @@ def test_other_workers_and_another_method_may_go_on(tmp_path: Path) -> None:
     again = evaluate(resume=path, method="mean", workers=2, engine="inline")
     assert same(again, evaluate(method="mean"))
     assert evaluate(resume=path, critics=None).method == "mean"  # that of the file
+    with pytest.raises(InputError, match="was collected with method 'mean', which has no critics"):
+        evaluate(resume=path)
+    assert evaluate(resume=path, method="critic").method == "critic"
 
 
 @pytest.mark.parametrize(

@@ -22,13 +22,17 @@ from tests.evaluation.returns.worlds import evaluate
         ({"resets": -1}, "resets"),
         ({"prior": revar.Dataset.of([revar.Trajectory.of([0], [0], [1.0])])}, "prior is a Dataset"),
         ({"critics": [3]}, "critics has a int"),
+        ({"critics": [{"linear": 1}]}, "critics has a dict; it must be"),
+        ({"critics": {"linear": 1}}, "critics has a dict; it must be"),
+        ({"critics": [dict]}, "critics has a class dict; it must be"),
         ({"critics": ["nowhere.npz"]}, "nowhere.npz: no such file"),
         ({"save": "data.txt"}, "saved as .npz or .parquet"),
     ],
 )
 def test_refused_before_the_first_episode(options: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as bad:
         evaluate(**options)
+    assert not isinstance(bad.value, revar.EvaluationError)
 
 
 def test_the_mean_return_has_no_use_for_critics() -> None:

@@ -186,7 +186,10 @@ def _refuse_what_is_for_tables(settings: CollectionSettings, method: str) -> Non
     if method == "mean":
         for name in ("critics", "features", "resets"):
             if getattr(settings, name):
-                raise InputError(f"method 'mean' has no critics, so that {name}= is for nothing")
+                whose = "method 'mean'"
+                if settings.method is None:
+                    whose = f"{settings.resume} was collected with {whose}, which"
+                raise InputError(f"{whose} has no critics, so that {name}= is for nothing")
 
 
 def _load_stored(resume: Any) -> tuple[Episodes | None, Conditions | None]:
