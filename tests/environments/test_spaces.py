@@ -210,3 +210,11 @@ def test_critics_look_at_features_before_observations() -> None:
     np.testing.assert_array_equal(inputs_of(Episodes(**plain)), [[0, 0, 1], [1, 0, 0]])
     seen = Episodes(**plain, features=np.array([[0.5, 1.0], [0.0, 0.0]]))
     np.testing.assert_array_equal(inputs_of(seen), [[0.5, 1.0], [0.0, 0.0]])
+
+
+@pytest.mark.parametrize("space", [spaces.Tuple([]), spaces.Dict({})], ids=str)
+def test_spaces_without_parts_are_refused(space: Any) -> None:
+    with pytest.raises(InputError, match="which has no parts"):
+        layout_of(space)
+    with pytest.raises(InputError, match=r"actions are .*, which has no parts"):
+        layout_of(spaces.Tuple([spaces.Discrete(2), space]), "action")

@@ -28,6 +28,14 @@ def observation_layout(env: Any, features: bool = False) -> Layout:
         return FeaturesOnly(space)
 
 
+NOT_STEADY = "the features function does not give the same numbers twice at an observation"
+
+
+def same_numbers(first: FloatArray, again: FloatArray) -> bool:
+    """Whether features are the same but for rounding."""
+    return bool(np.allclose(first, again, rtol=1e-6, atol=1e-9))
+
+
 class Features:
     """What a user's function makes of observations: each time as many finite numbers."""
 
@@ -60,6 +68,13 @@ class Features:
         if not np.isfinite(row).all():
             number = int(np.argmin(np.isfinite(row)))
             raise InputError(f"feature {number} of an observation is {row[number]}")
+        return row
+
+    def steady_row(self, observation: Any) -> FloatArray:
+        """The same, asked for twice; others the second time are refused."""
+        row = self.row(observation)
+        if not same_numbers(row, self.row(observation)):
+            raise InputError(NOT_STEADY)
         return row
 
 

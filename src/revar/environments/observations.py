@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from math import isnan
+from math import isnan, prod
 from numbers import Integral
 from typing import Any
 
@@ -172,11 +172,15 @@ def encoding_of(env: Any, bins: Bins | None = None) -> StateEncoding:
 def is_discrete(observation_space: Any, action_space: Any) -> bool:
     """Whether a table can hold observations and actions as they are."""
     spaces = known_spaces()
+    return count_values(observation_space) is not None and isinstance(action_space, spaces.Discrete)
+
+
+def count_values(space: Any) -> int | None:
+    """How many observations a discrete space has; None where it is not discrete."""
     try:
-        make_encoding(observation_space)
+        return prod(make_encoding(space).shape)
     except InputError:
-        return False
-    return isinstance(action_space, spaces.Discrete)
+        return None
 
 
 def make_encoding(space: Any, bins: Bins | None = None) -> StateEncoding:

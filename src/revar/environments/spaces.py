@@ -256,6 +256,8 @@ class PartsLayout:
     def __init__(self, space: Any, keys: Iterable[Any], parts: Iterable[Any], what: str) -> None:
         self.space = space
         self.keys = tuple(keys)
+        if not self.keys:
+            raise InputError(f"{what}s are {space}, which has no parts; it must have one or more")
         self.parts = tuple(layout_of(part, what) for part in parts)
         self.width = sum(part.width for part in self.parts)
         self.dtype: np.dtype[Any] = np.result_type(*(part.dtype for part in self.parts))

@@ -121,7 +121,8 @@ def evaluate(
         "table" learns a model of discrete observations, and collects with `strategy`; "critic"
         plays the policy itself in any environment, and takes from its returns what learned critics
         explain; "mean" is the mean return. By default a table where observations and actions are
-        discrete or `bins` are given, and critics elsewhere.
+        discrete, with at most 100,000 values of observations, or `bins` are given, and critics
+        elsewhere.
     features
         A function from an observation to the numbers that critics see; by default they see the
         observation.

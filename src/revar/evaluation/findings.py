@@ -25,6 +25,8 @@ from revar.model.trajectory import Dataset
 if TYPE_CHECKING:
     from revar.evaluation.aggregation import AggregationCheck
 
+TOO_LARGE = 0.5  # of the policy's episodes without data: then the table is too large for them
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class TableFindings:
@@ -47,6 +49,12 @@ class TableFindings:
         return self.aggregation_note and f"bins were not checked: {self.aggregation_note}"
 
     __repr__ = in_a_line
+
+    def instead_of_table(self, strategy: str, unvisited: float) -> str:
+        """What to try where a table is too large for its episodes; "" where that is not so."""
+        if unvisited <= TOO_LARGE or strategy == "stored data" or not self.limits.none:
+            return ""
+        return '; method="critic" plays the policy itself and needs no data of every state'
 
     @cached_property
     def alternatives(self) -> Alternatives:

@@ -237,6 +237,8 @@ class EvaluationResult(CollectedResult):
         )
         if self.unvisited_probability > 0:
             text += f"; {self.unvisited_probability:.2%} of the policy's episodes rest on no data"
+        if isinstance(self.findings, TableFindings) and self.half_width == inf:
+            text += self.findings.instead_of_table(self.strategy, self.unvisited_probability)
         if self.standard_error == 0.0:
             text += "; nothing varied so far, which does not show that nothing can"
         if self.findings.caution:

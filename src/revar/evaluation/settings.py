@@ -8,18 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from revar.datasets.files import load_collected
-from revar.environments.observations import Bins, is_discrete
+from revar.environments.observations import Bins, count_values, is_discrete
 from revar.environments.opening import built_in_model, open_environment
 from revar.errors import InputError, require_extra
 from revar.evaluation.run import Progress
 from revar.model.episodes import Episodes
-from revar.model.limits import Limits
+from revar.model.limits import Limits, check_limits
 from revar.model.trajectory import Dataset
 from revar.policies.interface import tells_no_probabilities
 from revar.progress import progress_bar
 from revar.strategies.strategy import StrategyLike
 
 METHODS = ("table", "critic", "mean")
+# Observations that a table has room for by default. A policy's value needs data of most states
+# that it meets, and few budgets bring more visits than these; critics learn across states.
+MOST_STATES = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,10 +124,18 @@ def choose_method(
     else:
         seen = getattr(opened, "single_observation_space", None) or opened.observation_space
         done = getattr(opened, "single_action_space", None) or opened.action_space
-        method = "table" if is_discrete(seen, done) else "critic"
+        large = (count_values(seen) or 0) > MOST_STATES and not _asks_for_table(settings)
+        method = "table" if is_discrete(seen, done) and not large else "critic"
     if method == "table":
         _refuse(settings, "table")
     return method
+
+
+def _asks_for_table(settings: CollectionSettings) -> bool:
+    """Whether something is given that only a table can follow."""
+    a_table = isinstance(settings.prior, str | Path | Dataset)  # or may be one
+    other_strategy = settings.strategy != CollectionSettings.strategy
+    return a_table or other_strategy or not check_limits(settings.limits).none
 
 
 def find_method(env: Any, policy: Any, settings: CollectionSettings) -> str:

@@ -4,8 +4,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium import spaces
 from scipy import stats
 
 import revar
@@ -117,10 +119,10 @@ def test_resets_by_default_and_by_number(plain: revar.EvaluationResult) -> None:
 
 
 def test_expensive_resets_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from revar.evaluation.returns import fitting
+    from revar.evaluation.returns import resets
 
-    monkeypatch.setattr(fitting, "CHEAP_SECONDS", 0.0)
-    monkeypatch.setattr(fitting, "CHEAP_SHARE", 0.0)
+    monkeypatch.setattr(resets, "CHEAP_SECONDS", 0.0)
+    monkeypatch.setattr(resets, "CHEAP_SHARE", 0.0)
     found = evaluate()
     assert found.return_findings.resets == 0 and "because one takes" in found.table()
 
@@ -218,3 +220,75 @@ def test_policies_without_probabilities_are_played_where_a_table_would_do(policy
         revar.evaluate("FrozenLake-v1", policy, episodes=12, method="table")
     advice = revar.advise("FrozenLake-v1", policy, half_width=0.1, pilot=8, seed=0)
     assert advice.mean_return.unit == "episodes"
+
+
+class Normalised(worlds.Drift):
+    """Divides observations by what it has seen so far."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count, self.squares = 1.0, 1.0
+
+    def _divide(self, seen: Any) -> Any:
+        self.count, self.squares = self.count + 1.0, self.squares + float(seen[0]) ** 2
+        return seen / np.sqrt(self.squares / self.count)
+
+    def reset(self, **options: Any) -> Any:
+        seen, notes = super().reset(**options)
+        return self._divide(seen), notes
+
+    def step(self, action: Any) -> Any:
+        seen, *rest = super().step(action)
+        return self._divide(seen), *rest
+
+
+def normalise(**options: Any) -> Normalised:
+    return Normalised(**options)
+
+
+gymnasium.register("Normalised-v0", entry_point=normalise, disable_env_checker=True)
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"resets": 100}, {"workers": 2, "engine": "inline"}, {"environments": 2}]
+)
+def test_no_resets_where_observations_drift(how: Any) -> None:
+    found = evaluate(env="Normalised-v0", horizon=8, **how)
+    assert found.return_findings.resets == 0
+    assert "none, as the reset of an episode gives another observation" in found.table()
+    assert evaluate(**how).return_findings.resets == how.get("resets", 240)
+
+
+def test_no_resets_in_a_resumed_run_where_observations_drift(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    evaluate(env="Normalised-v0", horizon=8, episodes=10, save=path)
+    again = evaluate(env="Normalised-v0", horizon=8, resume=path)
+    assert again.return_findings.resets == 0 and "as the reset of an episode" in again.table()
+    given: dict[str, Any] = {"critics": ["linear"], "env": "Normalised-v0", "resets": 50}
+    stored = revar.evaluate_data(path, None, horizon=8, **given)
+    assert stored.return_findings.resets == 0
+
+
+class Lamps(worlds.Drift):
+    """Four numbers of up to 100 values, each drawn anew; the reward is the first of them."""
+
+    observation_space: Any = spaces.MultiDiscrete([100] * 4)
+
+    def reset(self, **options: Any) -> Any:
+        super().reset(**options)
+        return self.np_random.integers(100, size=4), {}
+
+    def step(self, action: Any) -> Any:
+        seen = self.np_random.integers(100, size=4)
+        return seen, seen[0] / 100.0, False, False, {}
+
+
+def test_spaces_too_large_for_a_table_have_critics() -> None:
+    lamps: dict[str, Any] = {"episodes": 20, "seed": 1, "horizon": 4}
+    found = revar.evaluate(Lamps, worlds.other, critics=["linear"], **lamps)
+    assert found.method == "critic" and found.half_width < 0.5
+    by_strategy = revar.evaluate(Lamps, worlds.other, strategy="on-policy", **lamps)
+    assert by_strategy.method == "table" and not isfinite(by_strategy.half_width)
+    assert 'method="critic" plays the policy itself' in str(by_strategy)
+    small = CollectionSettings(limits=revar.Limits(max_ratio=2.0))
+    assert find_method(Lamps, worlds.other, small) == "table"

@@ -36,6 +36,9 @@ def test_other_workers_and_another_method_may_go_on(tmp_path: Path) -> None:
     again = evaluate(resume=path, method="mean", workers=2, engine="inline")
     assert same(again, evaluate(method="mean"))
     assert evaluate(resume=path, critics=None).method == "mean"  # that of the file
+    with pytest.raises(InputError, match="was collected with method 'mean', which has no critics"):
+        evaluate(resume=path)
+    assert evaluate(resume=path, method="critic").method == "critic"
 
 
 @pytest.mark.parametrize(
@@ -334,6 +337,39 @@ def test_observations_that_are_no_numbers_can_be_resumed(tmp_path: Path) -> None
     path = tmp_path / "data.npz"
     run(10, save=path)
     assert same(run(16, resume=path), run(16))
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (lambda seen: [seen[0], -seen[0]], "with other features"),  # alike at the first
+        (lambda seen: [seen[0]], "with 2 features of an observation; now there are 1"),
+    ],
+)
+def test_other_features_are_refused(features: Any, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    first = evaluate(
+        episodes=10, save=path, features=lambda seen: [seen[0], abs(seen[0])], resets=0
+    )
+    assert first.dataset.observations[0, 0] < 0.0 < first.dataset.observations.max()
+    with pytest.raises(InputError, match=message) as bad:
+        evaluate(resume=path, features=features)
+    assert not isinstance(bad.value, revar.EvaluationError)
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (lambda seen: [ord(seen) + 1.0], "with other features"),
+        (lambda seen: [ord(seen), 0.0], "with 1 features of an observation; now there are 2"),
+    ],
+)
+def test_other_features_of_what_is_not_kept(features: Any, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    spelled: dict[str, Any] = {"env": Spelled(), "policy": worlds.other}
+    evaluate(**spelled, episodes=10, save=path, features=ord)
+    with pytest.raises(InputError, match=message):
+        evaluate(**spelled, resume=path, features=features)
 
 
 class Spelled(worlds.Drift):

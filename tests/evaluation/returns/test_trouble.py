@@ -22,13 +22,17 @@ from tests.evaluation.returns.worlds import evaluate
         ({"resets": -1}, "resets"),
         ({"prior": revar.Dataset.of([revar.Trajectory.of([0], [0], [1.0])])}, "prior is a Dataset"),
         ({"critics": [3]}, "critics has a int"),
+        ({"critics": [{"linear": 1}]}, "critics has a dict; it must be"),
+        ({"critics": {"linear": 1}}, "critics has a dict; it must be"),
+        ({"critics": [dict]}, "critics has a class dict; it must be"),
         ({"critics": ["nowhere.npz"]}, "nowhere.npz: no such file"),
         ({"save": "data.txt"}, "saved as .npz or .parquet"),
     ],
 )
 def test_refused_before_the_first_episode(options: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as bad:
         evaluate(**options)
+    assert not isinstance(bad.value, revar.EvaluationError)
 
 
 def test_the_mean_return_has_no_use_for_critics() -> None:
@@ -79,6 +83,35 @@ def test_features_of_changing_size() -> None:
     with pytest.raises(revar.EvaluationError, match="2 features of an observation") as caught:
         evaluate(features=features)
     assert caught.value.result.episodes > 2
+
+
+class _Running:
+    """Features less the mean of all that were asked for so far."""
+
+    def __init__(self) -> None:
+        self.count, self.sum = 0, 0.0
+
+    def __call__(self, observation: Any) -> Any:
+        number = float(observation[0]) if isinstance(observation, np.ndarray) else ord(observation)
+        self.count, self.sum = self.count + 1, self.sum + number
+        return [number - self.sum / self.count]
+
+
+@pytest.mark.parametrize("how", [{}, {"resets": 0}, {"workers": 2, "engine": "inline"}])
+def test_features_that_change_leave_the_mean_return(how: Any) -> None:
+    with pytest.raises(revar.EvaluationError, match="not give the same numbers twice") as caught:
+        evaluate(features=_Running(), **how)
+    found = caught.value.result
+    assert found.episodes == 24 and found.method == "mean"
+    assert found.value == evaluate(method="mean").value
+
+
+def test_features_that_change_where_observations_are_not_kept() -> None:
+    from tests.evaluation.returns.test_resuming import Spelled
+
+    with pytest.raises(revar.EvaluationError, match="episode 1: the features function") as caught:
+        evaluate(env=Spelled(), policy=worlds.other, features=_Running())
+    assert caught.value.result.episodes == 1
 
 
 def test_a_critic_that_raises_leaves_the_episodes() -> None:

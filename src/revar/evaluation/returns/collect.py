@@ -4,8 +4,6 @@ from functools import partial
 from math import inf
 from typing import Any
 
-import numpy as np
-
 from revar.collection.collection import new_seed
 from revar.datasets.files import Conditions, load_collected
 from revar.environments.opening import (
@@ -22,12 +20,14 @@ from revar.evaluation.identity import describe_environment
 from revar.evaluation.result import CollectedResult
 from revar.evaluation.resuming import SAME_RETURNS, check_same, refuse_overspent
 from revar.evaluation.returns.critics import CriticChoice, Served, choose_critics
+from revar.evaluation.returns.features import check_steady, check_stored_features
 from revar.evaluation.returns.fingerprint import Identity
-from revar.evaluation.returns.fitting import Resets, ReturnEstimator
+from revar.evaluation.returns.fitting import ReturnEstimator
 from revar.evaluation.returns.paired import PairedEpisodes, PairedEstimator, make_players
 from revar.evaluation.returns.play import EpisodePlayer
 from revar.evaluation.returns.prior import check_practice, use_prior
 from revar.evaluation.returns.records import Setting
+from revar.evaluation.returns.resets import Resets, begin_again
 from revar.evaluation.returns.run import ReturnEvaluation
 from revar.evaluation.returns.workers import EpisodesSetup, PoolEpisodes
 from revar.evaluation.settings import (
@@ -89,6 +89,7 @@ def collect_returns(
             check_same(earlier, conditions, SAME_RETURNS)
             refuse_overspent(stored, earlier, budget)
             _check_stored(stored, setting)
+            check_stored_features(stored, local)
             identity.check(stored, earlier)
         resets = _resets(env, local, settings.resets, earlier)
         joined, prior_seed, practice = use_prior(
@@ -100,15 +101,16 @@ def collect_returns(
             choice = choose_critics(settings.critics, served)
             if practice is not None:
                 practice = check_practice(practice, setting, served)
+        check = partial(check_steady, setting)
         estimator: ReturnEstimator | PairedEstimator
         if isinstance(goal, ValueGoal):
             estimator = ReturnEstimator(
                 method, horizon, discount, seed, goal.confidence, goal.quantile, choice, resets,
-                joined, prior_seed, practice,
+                joined, prior_seed, practice, check,
             )  # fmt: skip
         else:
             alone = (method, horizon, discount, seed, goal.confidence, inf, choice, resets)
-            each = [ReturnEstimator(*alone) for _ in policies]
+            each = [ReturnEstimator(*alone, check=check) for _ in policies]
             estimator = PairedEstimator(goal.names, local.laws, each)
         estimator.environment_note = identity.changes
         player: EpisodePlayer | PairedEpisodes | PoolEpisodes = local
@@ -163,8 +165,7 @@ def _served(player: Any, seeds: tuple[int, ...]) -> Served:
 def _count_features(player: Any) -> int:
     """How many there are of an observation: they are asked for at the first."""
     if player.setting.features.width is None:
-        first = getattr(player, "players", [player])[0]
-        player.setting.features.row(first.first_observation())
+        player.setting.features.row(player.first_observation())
     return int(player.setting.features.width)
 
 
@@ -185,7 +186,10 @@ def _refuse_what_is_for_tables(settings: CollectionSettings, method: str) -> Non
     if method == "mean":
         for name in ("critics", "features", "resets"):
             if getattr(settings, name):
-                raise InputError(f"method 'mean' has no critics, so that {name}= is for nothing")
+                whose = "method 'mean'"
+                if settings.method is None:
+                    whose = f"{settings.resume} was collected with {whose}, which"
+                raise InputError(f"{whose} has no critics, so that {name}= is for nothing")
 
 
 def _load_stored(resume: Any) -> tuple[Episodes | None, Conditions | None]:
@@ -200,7 +204,7 @@ def _load_stored(resume: Any) -> tuple[Episodes | None, Conditions | None]:
 
 
 def _check_stored(stored: Episodes, setting: Setting) -> None:
-    """Refuse stored episodes of other spaces or features."""
+    """Refuse stored episodes of other spaces."""
     for name, now in (
         ("observation space", setting.observation_space),
         ("action space", setting.action_space),
@@ -208,22 +212,16 @@ def _check_stored(stored: Episodes, setting: Setting) -> None:
         before = getattr(stored, name.replace(" ", "_"))
         if before != now:
             raise InputError(f"the file was collected with {name} {before}; now it is {now}")
-    if (stored.features is None) != (setting.features is None):
-        was = "without" if stored.features is None else "with"
-        raise InputError(f"the file was collected {was} features=; give it as prior, or the same")
-    if setting.features is not None and stored.features is not None and stored.observations.size:
-        row = setting.features.row(setting.observations.value(stored.observations[0]))
-        if not np.array_equal(row, stored.features[0]):
-            raise InputError("the file was collected with other features")
 
 
 def _resets(env: Any, player: Any, asked: int | None, earlier: Conditions | None) -> Resets:
+    again = partial(begin_again, player)
     if asked is not None:
-        return Resets(player.resets, count=check_whole(asked, "resets"))
+        return Resets(player.resets, again, count=check_whole(asked, "resets"))
     if not is_opened_by_id(env):
         note = "as the environment was handed in; resets= says how many"
-        return Resets(player.resets, each=0, note=note)
-    return Resets(player.resets, each=None if earlier is None else earlier.resets)
+        return Resets(player.resets, again, each=0, note=note)
+    return Resets(player.resets, again, each=None if earlier is None else earlier.resets)
 
 
 def _conditions(

@@ -1,6 +1,6 @@
 """The critics that a user asks for: families to be learned, and critics that are there already."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,8 @@ def choose_critics(critics: Any, served: Served) -> CriticChoice:
     names: list[str] = []
     given: list[ValueFunction] = []
     for item in items:
+        if isinstance(item, type | Mapping):  # these have methods values, and are no critics
+            raise _no_critic(item)
         if isinstance(item, str | Path) and Path(item).suffix == ".npz":
             given.extend(_usable(load_critics(item), served))
         elif isinstance(item, str):
@@ -70,13 +72,18 @@ def choose_critics(critics: Any, served: Served) -> CriticChoice:
         elif callable(item):
             given.append(_try_out(_Function(item), served))
         else:
-            raise InputError(
-                f"critics has a {type(item).__name__}; it must be the name of a family ('linear', "
-                f"'network'), a saved critic (.npz), an object with a method values, a function "
-                f"from inputs to values, or a trained model with a value function"
-            )
+            raise _no_critic(item)
     default_families(names)  # refuses what is not known before the first episode
     return CriticChoice(tuple(dict.fromkeys(names)) or None, tuple(given))
+
+
+def _no_critic(item: Any) -> InputError:
+    found = f"class {item.__name__}" if isinstance(item, type) else type(item).__name__
+    return InputError(
+        f"critics has a {found}; it must be the name of a family ('linear', 'network'), a saved "
+        f"critic (.npz), an object with a method values, a function from inputs to values, or a "
+        f"trained model with a value function"
+    )
 
 
 def _try_out(critic: ValueFunction, served: Served) -> ValueFunction:

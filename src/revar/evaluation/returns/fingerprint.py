@@ -139,7 +139,7 @@ def check_policy(policy: object, episodes: Episodes, known: Conditions | None) -
         drawn = _ask(target, observations, episodes)
         same = target.law == episodes.law
         if same and all(isinstance(part, Categorical) for part in episodes.law.parts):
-            noise = episodes.noise[_asked(episodes)]
+            noise = episodes.noise[asked_steps(episodes)]
             same = bool(np.allclose(np.asarray(drawn.noise), noise, rtol=0.0, atol=SAME))
     if not same:
         raise InputError(
@@ -148,11 +148,11 @@ def check_policy(policy: object, episodes: Episodes, known: Conditions | None) -
         )
 
 
-def _asked(episodes: Episodes) -> IntArray:
+def asked_steps(episodes: Episodes, most: int = ASKED) -> IntArray:
     """Steps at which the policy is asked: those of the first observations may all be alike."""
-    return np.unique(np.linspace(0, episodes.steps - 1, ASKED).astype(np.int64))
+    return np.unique(np.linspace(0, episodes.steps - 1, most).astype(np.int64))
 
 
 def _ask(policy: SampledPolicy, observations: Layout, episodes: Episodes) -> Draw:
-    seen = [observations.value(row) for row in episodes.observations[_asked(episodes)]]
+    seen = [observations.value(row) for row in episodes.observations[asked_steps(episodes)]]
     return on_trial(policy).draw(seen, [np.random.default_rng(place) for place in range(len(seen))])

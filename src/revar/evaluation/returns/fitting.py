@@ -1,10 +1,9 @@
-"""From whole episodes to an estimate: what critics see, extra resets, and earlier episodes."""
+"""From whole episodes to an estimate: what critics see, and earlier episodes."""
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -21,63 +20,10 @@ from revar.estimators.ranking import shows_nothing
 from revar.evaluation.goals import ValueGoal
 from revar.evaluation.result import Checkpoint, EvaluationResult
 from revar.evaluation.returns.critics import CriticChoice, check_inputs
+from revar.evaluation.returns.resets import Resets
 from revar.evaluation.returns.result import ReturnFindings
 from revar.model.arrays import FloatArray
 from revar.model.episodes import Episodes
-
-RESETS_OF_AN_EPISODE = 10
-# Resets are cheap if they take so little of the time to play, or so few seconds.
-CHEAP_SHARE = 0.2
-CHEAP_SECONDS = 2.0
-TRIED = 16  # resets to tell how long one takes
-
-DrawResets = Callable[[int, int], FloatArray]
-
-
-@dataclass
-class Resets:
-    """First observations that are not played: how many are wanted, and those drawn so far.
-
-    `each` is how many for every episode, None while it has yet to be seen whether they are cheap.
-    """
-
-    draw: DrawResets
-    count: int | None = None  # all of them, where the user says how many
-    each: int | None = None
-    note: str = ""  # why there are none
-    drawn: FloatArray | None = None  # [R, inputs]
-
-    def of(self, episodes: int, seconds: float, width: int) -> FloatArray:
-        """As many as are wanted with so many episodes, which took so long to play, [R, inputs]."""
-        if self.count is None and self.each is None:
-            self.each = self._decide(episodes, seconds)
-        wanted = self.count if self.count is not None else episodes * (self.each or 0)
-        self._extend(wanted)
-        found = np.zeros((0, width)) if self.drawn is None else self.drawn[:wanted]
-        if found.shape[1] != width:
-            raise InputError(
-                f"critics see {width} numbers of an observation, but {found.shape[1]} after a reset"
-            )
-        return found
-
-    def _decide(self, episodes: int, seconds: float) -> int:
-        taken = []
-        for place in range(TRIED):
-            begun = time.perf_counter()
-            self._extend(place + 1)
-            taken.append(time.perf_counter() - begun)
-        one = median(taken)  # the first may load something, and the machine be busy
-        needed = one * RESETS_OF_AN_EPISODE * episodes
-        if needed <= max(CHEAP_SECONDS, CHEAP_SHARE * seconds):
-            return RESETS_OF_AN_EPISODE
-        self.note = f"because one takes {one:.2g} s; resets= says how many"
-        return 0
-
-    def _extend(self, wanted: int) -> None:
-        have = 0 if self.drawn is None else len(self.drawn)
-        if wanted > have:
-            more = self.draw(have, wanted - have)
-            self.drawn = more if self.drawn is None else np.concatenate([self.drawn, more])
 
 
 def make_experience(
@@ -115,6 +61,7 @@ class ReturnEstimator:
     prior: Episodes | None = None  # joined with the episodes: they are the policy's own
     prior_seed: int | None = None
     practice: Episodes | None = None  # earlier episodes that only train critics
+    check: Callable[[Episodes], None] | None = None  # whether critics can learn from episodes
     environment_note: str = ""  # what has changed since a file that the run goes on from
     seconds: float = 0.0  # spent on fitting
     _practised: list[ValueFunction] | None = field(default=None, repr=False)
@@ -135,12 +82,15 @@ class ReturnEstimator:
         if self.method == "mean":
             experience = _returns_alone(every, self.discount)
         else:
+            if self.check is not None:
+                self.check(episodes)
             experience = make_experience(every, self.horizon, self.discount)
             width = experience.inputs.shape[1]
             for critic in self.choice.given:
                 check_inputs(critic, width)
             # The seconds of resets are no part of the seconds of fitting.
-            resets = self.resets.of(len(episodes), playing, width)
+            own = experience.inputs[experience.inputs.shape[0] - episodes.steps :]
+            resets = self.resets.of(episodes, playing, own)
             begun = time.perf_counter()
             experience = replace(experience, resets=resets)
             families = default_families(self.choice.families, len(every))

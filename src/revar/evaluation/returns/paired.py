@@ -70,7 +70,7 @@ class PairedEpisodes:
         """How the policies draw; those that have not told yet are asked at an observation."""
         laws = [known_law(setting.policy) for setting in self.settings]
         if None in laws:
-            seen = self.players[0].first_observation()
+            seen = self.first_observation()
             for name, setting, law in zip(self.names, self.settings, laws, strict=True):
                 if law is None:
                     with name_policy(name):
@@ -114,6 +114,10 @@ class PairedEpisodes:
         """First observations are the same for all of them."""
         found: FloatArray = self.players[0].resets(first, count)
         return found
+
+    def first_observation(self, number: int = 0) -> Any:
+        """That of episode `number` of each policy."""
+        return self.players[0].first_observation(number)
 
 
 def _in_order(episodes: Episodes) -> Episodes:

@@ -30,8 +30,8 @@ class EpisodePlayer(Protocol):
     def resets(self, first: int, count: int) -> FloatArray:
         """What critics look at in first observations that are not played, [count, inputs]."""
 
-    def first_observation(self) -> Any:
-        """That of episode 0, whose reset is made for it."""
+    def first_observation(self, number: int = 0) -> Any:
+        """That of an episode, whose reset is made again for it."""
 
 
 def make_player(
@@ -96,9 +96,9 @@ class LocalEpisodes:
         seat = self._seats[0]
         return self.setting.inputs(seat.reset(RESETS + first + i) for i in range(count))
 
-    def first_observation(self) -> Any:
-        """That of episode 0."""
-        return self._seats[0].reset(0)
+    def first_observation(self, number: int = 0) -> Any:
+        """That of an episode."""
+        return self._seats[0].reset(number)
 
 
 class _Seat:

@@ -78,7 +78,10 @@ class EpisodeRecord:
         """Note what is observed before a step, or after the last."""
         self.observations.append(self._row(observation))
         if self._features is not None and not self.over:
-            self.features.append(self._features.row(observation))
+            # Where observations are not kept, features cannot be asked for again later.
+            twice = not self.features and self._setting.observation_space is None
+            ask = self._features.steady_row if twice else self._features.row
+            self.features.append(ask(observation))
 
     def note(self, action: Any, noise: Any, reward: float) -> None:
         """Note what was done, from which noise, and what came of it."""

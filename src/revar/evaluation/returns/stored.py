@@ -13,8 +13,9 @@ from revar.evaluation.goals import ValueGoal
 from revar.evaluation.result import Checkpoint, EvaluationResult
 from revar.evaluation.returns.critics import Served, choose_critics
 from revar.evaluation.returns.fingerprint import check_policy
-from revar.evaluation.returns.fitting import Resets, ReturnEstimator
+from revar.evaluation.returns.fitting import ReturnEstimator
 from revar.evaluation.returns.play import make_player
+from revar.evaluation.returns.resets import Resets, begin_again
 from revar.model.budget import Budget
 from revar.model.episodes import Episodes
 from revar.model.validation import check_discount, check_horizon, check_whole
@@ -69,6 +70,9 @@ def evaluate_episodes(
                     f"are {player.setting.observation_space}"
                 )
             source = Resets(player.resets, count=check_whole(resets or 0, "resets"))
+            if known is not None:
+                played = make_player(opened, nobody, horizon=horizon, seed=seed)
+                source.again = partial(begin_again, played)
         elif resets:
             raise InputError("resets need env=..., the environment to reset")
         space = episodes.observation_space

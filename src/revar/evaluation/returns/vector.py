@@ -113,9 +113,10 @@ class VectorEpisodes:
             seen.extend(self._reset(RESETS + first - before + len(seen)))
         return self.setting.inputs(seen[before : before + count])
 
-    def first_observation(self) -> Any:
-        """That of episode 0."""
-        return self._reset(0)[0]
+    def first_observation(self, number: int = 0) -> Any:
+        """That of an episode; where one seed is for all, its whole block is reset."""
+        before = number % self.width if self._one_seed else 0
+        return self._reset(number - before)[before]
 
     def _reset(self, number: int) -> list[Any]:
         seeds = [self.setting.environment_seed(number + i) for i in range(self.width)]
