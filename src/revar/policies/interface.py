@@ -226,12 +226,17 @@ def check_predictor(model: Any) -> Any:
 
 
 def predict_best(model: Any, observation: Any) -> Any:
-    """The action that a model with `predict` holds best."""
+    """The action that a model with `predict` holds best; one that keeps a state is refused."""
     answer = model.predict(observation, deterministic=True)
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise InputError(
             f"predict of {type(model).__name__} gives {answer!r} at observation {observation!r}; "
             f"it must be an action and a state, as Stable-Baselines3 gives them"
+        )
+    if answer[1] is not None:
+        raise InputError(
+            f"predict of {type(model).__name__} gives a {type(answer[1]).__name__} as its state: "
+            f"it is recurrent, and its actions depend on more than the observation"
         )
     return answer[0]
 
