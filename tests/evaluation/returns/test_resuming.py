@@ -136,6 +136,24 @@ def test_other_earlier_episodes_train_critics_alone(tmp_path: Path) -> None:
         evaluate(prior=path, seed=8)
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_earlier_episodes_that_are_too_few_to_learn_from_are_left_out(count: int) -> None:
+    earlier = evaluate(seed=8, episodes=3, method="mean", policy=worlds.other).dataset
+    found = evaluate(prior=earlier.part(0, count))
+    if count == 3:
+        assert "training critics alone" in found.table()
+        return
+    assert f"nothing: critics learn from 3 or more, not {count}" in found.table()
+    assert found.value == evaluate().value
+
+
+def test_critics_of_too_few_episodes_are_not_saved(tmp_path: Path) -> None:
+    for count in (1, 2):
+        with pytest.raises(InputError, match=f"learn from 3 or more episodes, not {count}"):
+            evaluate(episodes=count).save_critic(tmp_path / "critic.npz")
+    evaluate(episodes=3).save_critic(tmp_path / "critic.npz")
+
+
 def test_critics_are_saved_and_given_to_the_next(tmp_path: Path) -> None:
     path = tmp_path / "critic.npz"
     first = evaluate(seed=8, episodes=40)
