@@ -340,7 +340,20 @@ def test_earlier_episodes_of_the_same_seed_are_refused(policy: Any) -> None:
     earlier = evaluate(policy=policy, method="mean").dataset  # that it has seed 3 is not known
     with pytest.raises(revar.EvaluationError, match="drawn with the seed of this run") as caught:
         evaluate(prior=earlier)
-    assert caught.value.result.episodes == 24 and caught.value.result.method == "mean"
+    # It is seen early, and the episodes so far are kept.
+    assert 8 <= caught.value.result.episodes < 24 and caught.value.result.method == "mean"
+
+
+def test_earlier_episodes_of_another_law_train_critics() -> None:
+    pushes: dict[str, Any] = {"env_options": {"pushes": True}, "policy": worlds.gaussian()}
+    pushes["episodes"] = 10
+    still = revar.DeterministicPolicy(lambda seen: -0.5 * seen)
+    other = evaluate(**pushes | {"policy": still}, seed=8, method="mean").dataset
+    assert other.law.score_width == 0
+    found = evaluate(**pushes, prior=other)
+    assert len(found.return_findings.given) == 1 and "training critics alone" in found.table()
+    turned = evaluate(**pushes | {"policy": still}, prior=evaluate(**pushes, seed=8).dataset)
+    assert len(turned.return_findings.given) == 1
 
 
 def test_observations_that_are_no_numbers_can_be_resumed(tmp_path: Path) -> None:

@@ -140,6 +140,7 @@ class ReturnEstimator:
         if self.method == "mean":
             experience = _returns_alone(every, self.discount)
         else:
+            self.refuse_known(episodes, 2)
             experience = make_experience(every, self.horizon, self.discount)
             width = experience.inputs.shape[1]
             for critic in self.choice.given:
@@ -149,8 +150,6 @@ class ReturnEstimator:
             begun = time.perf_counter()
             experience = replace(experience, resets=resets)
             families = default_families(self.choice.families, len(every))
-            if self.practice is not None:
-                refuse_same_draws(self.practice, episodes)
             with _blame_critics():
                 given = [*self.choice.given, *self._practise(families)]
         with _blame_critics():
@@ -171,6 +170,11 @@ class ReturnEstimator:
             environment_note=self.environment_note,
         )
         return self.estimate(corrected), findings
+
+    def refuse_known(self, episodes: Episodes, different: int) -> None:
+        """Refuse episodes that critics learned from: see `refuse_same_draws`."""
+        if self.practice is not None:
+            refuse_same_draws(self.practice, episodes, different)
 
     def estimate(self, corrected: CorrectedReturns) -> Estimate:
         """The value with its interval, by Student's distribution."""
@@ -228,10 +232,10 @@ def _outside(episodes: Episodes) -> str:
     return find_outside(layout_of(read_space(episodes.observation_space)), episodes.observations)
 
 
-def refuse_same_draws(earlier: Episodes, episodes: Episodes) -> None:
+def refuse_same_draws(earlier: Episodes, episodes: Episodes, different: int) -> None:
     """Refuse earlier episodes of the same seed: critics that learned from them know these.
 
-    They begin like the episodes of the same numbers, while episodes differ among each other.
+    They begin like the episodes of the same numbers, while episodes begin in so many ways at least.
     """
     if earlier.numbers is None or episodes.numbers is None:
         return
@@ -241,7 +245,7 @@ def refuse_same_draws(earlier: Episodes, episodes: Episodes) -> None:
             [tuple(getattr(e, name)[e.start[i]].tobytes() for name in names) for i in places]
             for e, places in ((earlier, before), (episodes, now))
         )
-        if first == again and len(set(first)) > 1:
+        if first == again and len(set(first)) >= different:
             raise InputError(
                 "prior has episodes that were drawn with the seed of this run, so that critics "
                 "would know them; give another seed"
