@@ -81,6 +81,21 @@ def test_probabilities_side_by_side_are_those_one_by_one(function: Any) -> None:
         assert SPACES[function].contains(action) or isinstance(action, int)
 
 
+@pytest.mark.parametrize("parts", [2, 3, 4])  # there are 3 observations
+def test_actions_with_parts_are_read_by_rows(parts: int) -> None:
+    actions = spaces.MultiDiscrete([5] * parts)
+
+    def take(seen: Any) -> Any:
+        return (10 * (seen[..., :1] + 0.6)).astype(int) % (2 + np.arange(parts))
+
+    found = draw(Batched(take), actions)
+    assert np.array_equal(found.rows, [take(seen) for seen in OBSERVATIONS])
+    for answer in (lambda seen: take(seen).T, lambda seen: list(take(seen).T)):
+        if parts != 3 or isinstance(answer(np.array(OBSERVATIONS)), list):
+            with pytest.raises(InputError, match=rf"are an array of shape \(3, {parts}\)"):
+                draw(Batched(answer), actions)
+
+
 def test_best_actions_and_samples() -> None:
     box = spaces.Box(-1.0, 1.0, (1,), np.float64)
     pushes = Batched(lambda seen: -seen[..., :1])

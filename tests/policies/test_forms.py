@@ -15,6 +15,7 @@ from revar.errors import InputError
 from revar.evaluation.target_policies import TargetPolicy
 from revar.policies.forms import load_policy
 from tests.environments.custom import Corridor
+from tests.evaluation.returns import worlds
 
 TABLE = np.array([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]])
 
@@ -173,3 +174,20 @@ def test_policies_by_name_are_checked(tmp_path: Path) -> None:
 
 def str_of_table() -> str:
     return "tests.policies.test_forms:TABLE"
+
+
+class Remembering:
+    """Its actions depend on how often it was asked, as its state tells."""
+
+    def predict(self, observation: Any, state: Any = None, deterministic: bool = False) -> Any:
+        count = 0 if state is None else state
+        return np.int64(count % 2), count + 1
+
+
+def test_a_model_that_keeps_a_state_is_refused() -> None:
+    sentence = "predict of Remembering gives a int as its state: it is recurrent"
+    with pytest.raises(InputError, match=sentence) as refused:
+        worlds.evaluate(policy=Remembering(), method="mean")
+    assert isinstance(refused.value, revar.EvaluationError) and refused.value.result is None
+    with pytest.raises(InputError, match=sentence):
+        target(revar.policy_from_predictor(Remembering(), 2))(0)

@@ -13,6 +13,7 @@ import revar
 from revar.environments.spaces import layout_of
 from revar.errors import InputError
 from revar.model.law import Categorical, Law
+from revar.policies import sampled
 from revar.policies.sampled import sampled_policy
 
 SEEN = np.array([0.5, -0.25], dtype=np.float32)
@@ -268,7 +269,12 @@ def test_samples_are_checked(answer: Any, message: str) -> None:
 
 @pytest.mark.parametrize(
     ("scale", "shift", "message"),
-    [(0.5, 0.0, r"mean square 0\.2"), (1.0, 0.8, r"has mean 0\.[789]"), (1.0, 0.0, "")],
+    [
+        (0.5, 0.0, r"mean square 0\.[12]"),
+        (2.0, 0.0, r"mean square [345]"),
+        (1.0, 0.8, r"has mean 0\.[6789]"),
+        (1.0, 0.0, ""),
+    ],
 )
 def test_noise_that_is_not_standard_normal_is_found_out(
     scale: float, shift: float, message: str
@@ -280,9 +286,26 @@ def test_noise_that_is_not_standard_normal_is_found_out(
     if not message:
         draw(bound, 5000)
         return
-    draw(bound, 200)
+    draw(bound, 20)
     with pytest.raises(InputError, match=message):
-        draw(bound, 200)
+        draw(bound, 60)
+
+
+def test_false_alarms_are_as_rare_as_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    alarms = 0.1
+    monkeypatch.setattr(sampled, "FALSE_ALARMS", alarms)
+    source = np.random.default_rng(5)
+    runs, refused = 400, 0
+    for _ in range(runs):
+        policy = Stepper()
+        policy.sample = lambda seen, rng: (1, source.standard_normal(3))  # type: ignore[method-assign]
+        bound = bind(policy, spaces.Discrete(2))
+        try:
+            bound.draw([SEEN] * 100, [source] * 100)
+        except InputError:
+            refused += 1
+    # Six of infinitely many looks: 6/7 of the false alarms, and fewer as looks overlap.
+    assert 0 < refused <= runs * alarms + 3.0 * math.sqrt(runs * alarms * (1.0 - alarms))
 
 
 def test_tables_and_files_for_discrete_observations(tmp_path: Path) -> None:

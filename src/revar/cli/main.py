@@ -1,5 +1,6 @@
 """The `revar` command: its subcommands, `revar list`, and how errors are shown."""
 
+import os
 import sys
 from typing import Any
 
@@ -103,4 +104,14 @@ def main() -> None:
     except OSError as error:
         where = "" if error.filename is None else f"{error.filename}: "
         click.echo(f"Error: {where}{error.strerror or error}", err=True)
+        _drop_output()
         sys.exit(1)
+
+
+def _drop_output() -> None:
+    """Let nothing that was printed, and not taken, be tried once more when Python ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())

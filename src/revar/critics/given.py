@@ -17,7 +17,8 @@ def given_columns(
     """What fixed critics say, in units of rewards.
 
     It is the same in every world, as they have seen none of the episodes; but where a critic has
-    values only, its advantages are learned from temporal differences.
+    values only, or its scores are those of another law, its advantages are learned from temporal
+    differences.
     """
     return [
         _columns(experience, critic, f"given {number}", unit, seed)
@@ -36,7 +37,8 @@ def _columns(
         found = critic.values(experience.resets, np.zeros(resets))
         at_resets = _checked(found, (resets,), name) / unit
     advantages: Numbers = _in_every_world(np.zeros(steps))
-    if width and hasattr(critic, "coefficients"):
+    scores = getattr(critic, "widths", (0, width))[1]  # of a critic that revar learned
+    if width and scores == width and hasattr(critic, "coefficients"):
         found = critic.coefficients(experience.inputs, experience.elapsed)
         coefficients = _checked(found, (steps, width), name) / unit
         advantages = _in_every_world(np.einsum("tm,tm->t", coefficients, experience.scores))

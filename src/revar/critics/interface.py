@@ -17,6 +17,7 @@ from revar.model.law import Law
 from revar.model.records import in_a_line
 
 FOLDS = 4
+LEAST_TO_LEARN = 3  # episodes: critics are trained without two folds, and need one besides
 
 Numbers: TypeAlias = NDArray[np.floating[Any]]  # of single or double precision
 

@@ -162,13 +162,13 @@ def advise(
     )
     source: Any = env_or_dataset
     if isinstance(source, Episodes):
-        return advise_from_episodes(source, None, half_width, confidence, returns)
+        return advise_from_episodes(source, None, policy, half_width, confidence, returns)
     if isinstance(source, Dataset) or _is_file(source):
         data, known = source, None
         if not isinstance(data, Dataset):
             data, known = load_collected(data)
         if isinstance(data, Episodes):
-            return advise_from_episodes(data, known, half_width, confidence, returns)
+            return advise_from_episodes(data, known, policy, half_width, confidence, returns)
         if known is not None:
             horizon = known.horizon if horizon is None else horizon
             discount = known.discount if discount is None else discount

@@ -144,7 +144,8 @@ def check_rows(answer: Any, count: int, what: str) -> None:
 def split_batch(answer: Any, actions: Layout, count: int, parts: bool = False) -> list[Any]:
     """Actions side by side, one by one; with `parts`, probabilities of them.
 
-    Those of a Tuple or Dict are side by side part by part, and so are the rows of a MultiDiscrete.
+    Those of a Tuple or Dict are side by side part by part, and so are the probabilities of a
+    MultiDiscrete; but its actions are the rows of an array.
     """
     if isinstance(actions, PartsLayout):
         inner = [
@@ -154,13 +155,35 @@ def split_batch(answer: Any, actions: Layout, count: int, parts: bool = False) -
         rows = zip(*inner, strict=True)
         named = hasattr(actions.space, "keys")
         return [dict(zip(actions.keys, row, strict=True)) if named else row for row in rows]
-    if parts and isinstance(actions, NumbersLayout) and not actions.binary:
+    numbers = isinstance(actions, NumbersLayout) and not actions.binary
+    if parts and numbers and not _are_actions(answer, actions, count):
         inner = split(answer, range(actions.width), actions)
         for each in inner:
             check_rows(each, count, "the policy")
         return [list(row) for row in zip(*inner, strict=True)]
     check_rows(answer, count, "the policy")
     return [answer[i] for i in range(count)]
+
+
+def _are_actions(answer: Any, actions: Layout, count: int) -> bool:
+    """Whether an answer to `count` observations is actions of a MultiDiscrete, by rows.
+
+    Lists are refused: with as many observations as parts they could be read either way.
+    """
+    try:
+        found = np.asarray(answer)
+    except ValueError:  # parts of different lengths
+        return False
+    shape = (count, *actions.space.shape)
+    if found.dtype.kind not in "biu" or found.ndim > len(shape):
+        return False
+    if found.shape != shape or isinstance(answer, list | tuple):
+        kind = type(answer).__name__
+        raise InputError(
+            f"the policy gives a {kind} of whole numbers of shape {found.shape} for {count} "
+            f"observations side by side; actions of {actions.space} are an array of shape {shape}"
+        )
+    return True
 
 
 def split(answer: Any, keys: Collection[Any], actions: Layout, where: str = "") -> list[Any]:
@@ -226,12 +249,17 @@ def check_predictor(model: Any) -> Any:
 
 
 def predict_best(model: Any, observation: Any) -> Any:
-    """The action that a model with `predict` holds best."""
+    """The action that a model with `predict` holds best; one that keeps a state is refused."""
     answer = model.predict(observation, deterministic=True)
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise InputError(
             f"predict of {type(model).__name__} gives {answer!r} at observation {observation!r}; "
             f"it must be an action and a state, as Stable-Baselines3 gives them"
+        )
+    if answer[1] is not None:
+        raise InputError(
+            f"predict of {type(model).__name__} gives a {type(answer[1]).__name__} as its state: "
+            f"it is recurrent, and its actions depend on more than the observation"
         )
     return answer[0]
 

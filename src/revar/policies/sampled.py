@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import gammainccinv, gammaincinv, ndtri
 
 from revar.environments.observations import make_encoding
 from revar.environments.spaces import ArrayLayout, Layout, NumberLayout
@@ -32,10 +33,11 @@ from revar.policies.interface import (
 )
 from revar.policies.stable_baselines import policy_from_sb3
 
-# Noise is looked at after so many draws, and each time that they have doubled; normal noise is off
-# by so many standard errors once in 10^8 looks.
-FIRST_CHECK = 256
-MOST_ERRORS = 7.0
+# Noise is looked at after so many draws, and each time that they are so many times as many. All
+# looks together refuse one in a million policies whose noise is what it should be.
+FIRST_LOOK = 32
+NEXT_LOOK = 1.25
+FALSE_ALARMS = 1e-6
 
 
 def sampled_policy(policy: Any, observations: Layout, actions: Layout) -> SampledPolicy:
@@ -115,6 +117,8 @@ class _FromSample:
         self._count = 0
         self._sum: Any = 0.0
         self._squares: Any = 0.0
+        self._looks = 0
+        self._next_look = FIRST_LOOK
 
     @property
     def law(self) -> Law:
@@ -157,22 +161,32 @@ class _FromSample:
                 f"sample gives the noise {drawn!r} at observation {observation!r}; it must be "
                 f"{self.told_law.noise_width} finite numbers"
             )
-        if all(isinstance(part, Normal) for part in self.told_law.parts):
+        if row.size and all(isinstance(part, Normal) for part in self.told_law.parts):
             self._check_normal(row)
         return row
 
     def _check_normal(self, row: FloatArray) -> None:
-        """Refuse noise whose mean or variance cannot be that of standard normal numbers."""
+        """Refuse noise whose mean or mean square cannot be that of standard normal numbers.
+
+        The mean of n of them is normal with standard error 1/sqrt(n), and the sum of their squares
+        has the chi-squared distribution with n degrees of freedom.
+        """
         self._count += 1
         self._sum += row
         self._squares += row**2
-        if self._count < FIRST_CHECK or self._count & (self._count - 1):
+        if self._count < self._next_look:
             return
+        self._looks += 1
+        self._next_look = ceil(NEXT_LOOK * self._count)
         mean, square = self._sum / self._count, self._squares / self._count
-        error = 1.0 / sqrt(self._count)
-        bad = (np.abs(mean) > MOST_ERRORS * error) | (
-            np.abs(square - 1.0) > MOST_ERRORS * sqrt(2.0) * error
+        # The shares 1 / (k (k + 1)) of all looks k sum to 1; two sides of two sums of every number.
+        share = FALSE_ALARMS / (self._looks * (self._looks + 1)) / (4 * row.size)
+        most = -ndtri(share) / sqrt(self._count)
+        low, high = (
+            2.0 * inverse(self._count / 2, share) / self._count
+            for inverse in (gammaincinv, gammainccinv)
         )
+        bad = (np.abs(mean) > most) | (square < low) | (square > high)
         if bad.any():
             number = int(np.argmax(bad))
             raise InputError(

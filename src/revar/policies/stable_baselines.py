@@ -14,7 +14,7 @@ from revar.model.arrays import FloatArray
 from revar.model.law import Categorical, Law, Normal
 from revar.policies.categorical import draw_from, read_row, value_counts
 from revar.policies.continuous import read_numbers, to_actions
-from revar.policies.interface import Draw, SampledPolicy, stack
+from revar.policies.interface import Draw, SampledPolicy, predict_best, stack
 
 
 def policy_from_sb3(
@@ -86,8 +86,7 @@ class StableBaselinesPolicy:
 
     def best(self, observations: list[Any]) -> Any:
         """The best actions, [n, ...]."""
-        found, _ = self.policy.predict(self._normalize(stack(observations)), deterministic=True)
-        return np.asarray(found)
+        return np.asarray(predict_best(self.policy, self._normalize(stack(observations))))
 
     def tensor(self, observations: list[Any]) -> Any:
         """What the networks take: one for all observations."""

@@ -161,3 +161,51 @@ def test_odd_objects_are_left_alone() -> None:
     env = worlds.make()
     env.odd, env.loop = _Odd(), loop  # type: ignore[attr-defined]
     assert evaluate(env=env, episodes=3, method="mean").episodes == 3
+
+
+class Pusher:
+    """Makes its pushes of one normal number."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def sample(self, observation: Any, rng: np.random.Generator) -> Any:
+        noise = rng.standard_normal(1)
+        return np.clip(self.factor * observation + 0.3 * noise, -1.0, 1.0), noise
+
+
+class Careless(Pusher):
+    """Draws numbers that it does not tell: of it, nothing can be compared."""
+
+    def sample(self, observation: Any, rng: np.random.Generator) -> Any:
+        return np.clip(self.factor * observation + rng.normal(size=1), -1.0, 1.0), None
+
+
+def still(factor: float) -> revar.DeterministicPolicy:
+    return revar.DeterministicPolicy(lambda seen: factor * seen)
+
+
+def noisy(factor: float) -> revar.GaussianPolicy:
+    return revar.GaussianPolicy(lambda seen: factor * seen, 0.3)
+
+
+@pytest.mark.parametrize("make", [still, noisy, Pusher])
+def test_episodes_without_their_file_tell_another_policy_by_its_actions(make: Any) -> None:
+    pushes = {"env_options": {"pushes": True}, "method": "mean", "episodes": 10}
+    played = evaluate(policy=make(-0.5), **pushes)
+    options: dict[str, Any] = {"horizon": 8, "method": "mean"}
+    found = revar.evaluate_data(played.dataset, make(-0.5), **options)
+    assert found.value == pytest.approx(played.value)
+    revar.advise(played.dataset, make(-0.5), half_width=0.2, **options)
+    for other in (make(0.5), make(-0.501), revar.GaussianPolicy(lambda seen: -0.5 * seen, 0.4)):
+        with pytest.raises(InputError, match="played by another policy"):
+            revar.evaluate_data(played.dataset, other, **options)
+        with pytest.raises(InputError, match="played by another policy"):
+            revar.advise(played.dataset, other, half_width=0.2, **options)
+
+
+def test_actions_that_cannot_be_repeated_are_believed() -> None:
+    pushes = {"env_options": {"pushes": True}, "method": "mean", "episodes": 10}
+    played = evaluate(policy=Careless(-0.5), **pushes)
+    found = revar.evaluate_data(played.dataset, Careless(-0.5), horizon=8, method="mean")
+    assert found.value == pytest.approx(played.value)

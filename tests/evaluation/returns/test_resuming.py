@@ -139,6 +139,24 @@ def test_other_earlier_episodes_train_critics_alone(tmp_path: Path) -> None:
         evaluate(prior=path, seed=8)
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_earlier_episodes_that_are_too_few_to_learn_from_are_left_out(count: int) -> None:
+    earlier = evaluate(seed=8, episodes=3, method="mean", policy=worlds.other).dataset
+    found = evaluate(prior=earlier.part(0, count))
+    if count == 3:
+        assert "training critics alone" in found.table()
+        return
+    assert f"nothing: critics learn from 3 or more, not {count}" in found.table()
+    assert found.value == evaluate().value
+
+
+def test_critics_of_too_few_episodes_are_not_saved(tmp_path: Path) -> None:
+    for count in (1, 2):
+        with pytest.raises(InputError, match=f"learn from 3 or more episodes, not {count}"):
+            evaluate(episodes=count).save_critic(tmp_path / "critic.npz")
+    evaluate(episodes=3).save_critic(tmp_path / "critic.npz")
+
+
 def test_critics_are_saved_and_given_to_the_next(tmp_path: Path) -> None:
     path = tmp_path / "critic.npz"
     first = evaluate(seed=8, episodes=40)
@@ -325,7 +343,20 @@ def test_earlier_episodes_of_the_same_seed_are_refused(policy: Any) -> None:
     earlier = evaluate(policy=policy, method="mean").dataset  # that it has seed 3 is not known
     with pytest.raises(revar.EvaluationError, match="drawn with the seed of this run") as caught:
         evaluate(prior=earlier)
-    assert caught.value.result.episodes == 24 and caught.value.result.method == "mean"
+    # It is seen early, and the episodes so far are kept.
+    assert 8 <= caught.value.result.episodes < 24 and caught.value.result.method == "mean"
+
+
+def test_earlier_episodes_of_another_law_train_critics() -> None:
+    pushes: dict[str, Any] = {"env_options": {"pushes": True}, "policy": worlds.gaussian()}
+    pushes["episodes"] = 10
+    still = revar.DeterministicPolicy(lambda seen: -0.5 * seen)
+    other = evaluate(**pushes | {"policy": still}, seed=8, method="mean").dataset
+    assert other.law.score_width == 0
+    found = evaluate(**pushes, prior=other)
+    assert len(found.return_findings.given) == 1 and "training critics alone" in found.table()
+    turned = evaluate(**pushes | {"policy": still}, prior=evaluate(**pushes, seed=8).dataset)
+    assert len(turned.return_findings.given) == 1
 
 
 def test_observations_that_are_no_numbers_can_be_resumed(tmp_path: Path) -> None:

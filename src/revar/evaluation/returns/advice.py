@@ -70,6 +70,7 @@ def play_pilot(
 def advise_from_episodes(
     episodes: Episodes,
     known: Conditions | None,
+    policy: Any,
     half_width: float,
     confidence: float,
     settings: CollectionSettings,
@@ -84,7 +85,7 @@ def advise_from_episodes(
     result = evaluate_episodes(
         episodes,
         known,
-        None,
+        policy,
         horizon=horizon,
         discount=1.0 if discount is None else discount,
         confidence=confidence,

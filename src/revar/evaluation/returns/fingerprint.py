@@ -12,15 +12,16 @@ from revar.environments.descriptions import read_space
 from revar.environments.spaces import Layout, layout_of
 from revar.errors import InputError
 from revar.evaluation.identity import environment_parts, find_changes, plain_parts, same_parts
-from revar.model.arrays import IntArray
+from revar.model.arrays import FloatArray, IntArray
 from revar.model.episodes import Episodes
-from revar.model.law import Categorical
+from revar.model.law import Categorical, Law
 from revar.policies.forms import load_policy
 from revar.policies.interface import Draw, SampledPolicy
-from revar.policies.sampled import on_trial, sampled_policy
+from revar.policies.sampled import known_law, on_trial, sampled_policy
 
 ASKED = 256  # steps, from the first to the last, at whose observations the policy is asked
 SAME = 1e-6  # probabilities that differ by no more are the same
+SAME_ACTIONS = 1e-4  # actions, as a share of the largest: networks have single precision
 
 
 def policy_digest(policy: SampledPolicy, observations: Layout, episodes: Episodes) -> str | None:
@@ -122,8 +123,8 @@ def check_parts(before: Mapping[str, str], now: Mapping[str, str]) -> None:
 def check_policy(policy: object, episodes: Episodes, known: Conditions | None) -> None:
     """Refuse episodes that another policy has played, as far as that can be told.
 
-    By the fingerprint that was stored with them, what the policy is made of, or the probabilities
-    of their actions.
+    By the fingerprint that was stored with them, what the policy is made of, the probabilities of
+    their actions, or what it does with their noise.
     """
     digest = None if known is None else known.policy
     if known is not None and known.policy_parts is not None:
@@ -136,11 +137,7 @@ def check_policy(policy: object, episodes: Episodes, known: Conditions | None) -
     if digest is not None:
         same = policy_digest(target, observations, episodes) in (None, digest)
     else:
-        drawn = _ask(target, observations, episodes)
-        same = target.law == episodes.law
-        if same and all(isinstance(part, Categorical) for part in episodes.law.parts):
-            noise = episodes.noise[asked_steps(episodes)]
-            same = bool(np.allclose(np.asarray(drawn.noise), noise, rtol=0.0, atol=SAME))
+        same = _plays_alike(target, observations, episodes)
     if not same:
         raise InputError(
             "the episodes were played by another policy; whole episodes tell the value of the "
@@ -148,11 +145,60 @@ def check_policy(policy: object, episodes: Episodes, known: Conditions | None) -
         )
 
 
+def _plays_alike(policy: SampledPolicy, observations: Layout, episodes: Episodes) -> bool:
+    """Whether the policy has the law of the episodes, and gives what they have, where it can tell.
+
+    That is the probabilities of actions; and actions, if it makes them of the noise that is stored
+    or of none, and the same each time.
+    """
+    steps, parts = asked_steps(episodes), episodes.law.parts
+    noise, actions = episodes.noise[steps], np.asarray(episodes.actions[steps], dtype=np.float64)
+    chances = np.array([isinstance(part, Categorical) for part in parts], dtype=bool)
+    probable = np.repeat(chances, np.array([part.noise_width for part in parts], dtype=np.int64))
+
+    def ask(seed: int) -> tuple[Law, Any, Any]:
+        trial = on_trial(policy)
+        rngs = [StoredNoise(row[~probable], (seed, place)) for place, row in enumerate(noise)]
+        drawn = trial.draw(_seen(observations, episodes), list(rngs))
+        rows, told = (np.asarray(each, dtype=np.float64) for each in (drawn.rows, drawn.noise))
+        return trial.law, rows, told
+
+    law, rows, told = ask(0)
+    if law != episodes.law or np.any(np.abs(told - noise)[:, probable] > SAME):
+        return False
+    replayed = np.array_equal(told[:, ~probable], noise[:, ~probable])
+    silent = not parts and known_law(policy) is None  # an object with `sample` draws on its own
+    if chances.any() or silent or not replayed or not np.array_equal(rows, ask(1)[1]):
+        return True
+    return bool(np.all(np.abs(rows - actions) <= SAME_ACTIONS * np.abs(actions).max(axis=0)))
+
+
+class StoredNoise(np.random.Generator):
+    """Draws standard normal numbers that were drawn before, and then others."""
+
+    def __init__(self, numbers: FloatArray, seed: tuple[int, int]) -> None:
+        super().__init__(np.random.PCG64(seed))
+        self._numbers = numbers
+
+    def standard_normal(self, size: Any = None, *options: Any, **named: Any) -> Any:
+        """The next of them, as long as there are enough."""
+        count = 1 if size is None else int(np.prod(size))
+        if count > self._numbers.size:
+            return super().standard_normal(size, *options, **named)
+        drawn, self._numbers = np.split(self._numbers, [count])
+        return float(drawn[0]) if size is None else drawn.reshape(size)
+
+
 def asked_steps(episodes: Episodes, most: int = ASKED) -> IntArray:
     """Steps at which the policy is asked: those of the first observations may all be alike."""
     return np.unique(np.linspace(0, episodes.steps - 1, most).astype(np.int64))
 
 
+def _seen(observations: Layout, episodes: Episodes) -> list[Any]:
+    """What the policy is asked at."""
+    return [observations.value(row) for row in episodes.observations[asked_steps(episodes)]]
+
+
 def _ask(policy: SampledPolicy, observations: Layout, episodes: Episodes) -> Draw:
-    seen = [observations.value(row) for row in episodes.observations[asked_steps(episodes)]]
+    seen = _seen(observations, episodes)
     return on_trial(policy).draw(seen, [np.random.default_rng(place) for place in range(len(seen))])

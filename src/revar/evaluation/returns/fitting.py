@@ -1,7 +1,8 @@
 """From whole episodes to an estimate: what critics see, and earlier episodes."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from revar.collection.checkpoints import student_quantile
 from revar.critics.estimate import CorrectedReturns, default_families, estimate_returns
-from revar.critics.interface import CriticFamily, Experience, ValueFunction
+from revar.critics.interface import LEAST_TO_LEARN, CriticFamily, Experience, ValueFunction
 from revar.environments.descriptions import read_space
 from revar.environments.opening import first_line
 from revar.environments.spaces import find_outside, inputs_of, layout_of
@@ -71,7 +72,11 @@ class ReturnEstimator:
         """What earlier episodes are used for."""
         if self.prior is not None:
             return "the estimate and critics: they are this policy's, in this environment"
-        return "" if self.practice is None else "training critics alone"
+        if self.practice is None:
+            return ""
+        if len(self.practice) < LEAST_TO_LEARN:
+            return f"nothing: critics learn from {LEAST_TO_LEARN} or more, not {len(self.practice)}"
+        return "training critics alone"
 
     def find(self, episodes: Episodes, playing: float) -> tuple[Estimate, ReturnFindings]:
         """The estimate from these episodes, which took so many seconds to play."""
@@ -82,6 +87,7 @@ class ReturnEstimator:
         if self.method == "mean":
             experience = _returns_alone(every, self.discount)
         else:
+            self.refuse_known(episodes, 2)
             if self.check is not None:
                 self.check(episodes)
             experience = make_experience(every, self.horizon, self.discount)
@@ -94,10 +100,10 @@ class ReturnEstimator:
             begun = time.perf_counter()
             experience = replace(experience, resets=resets)
             families = default_families(self.choice.families, len(every))
-            if self.practice is not None:
-                refuse_same_draws(self.practice, episodes)
-            given = [*self.choice.given, *self._practise(families)]
-        corrected = _correct(experience, families, given, self.seed)
+            with _blame_critics():
+                given = [*self.choice.given, *self._practise(families)]
+        with _blame_critics():
+            corrected = estimate_returns(experience, families, given, self.seed)
         self.seconds += time.perf_counter() - begun
         findings = ReturnFindings(
             method=self.method,
@@ -114,6 +120,11 @@ class ReturnEstimator:
             environment_note=self.environment_note,
         )
         return self.estimate(corrected), findings
+
+    def refuse_known(self, episodes: Episodes, different: int) -> None:
+        """Refuse episodes that critics learned from: see `refuse_same_draws`."""
+        if self.practice is not None:
+            refuse_same_draws(self.practice, episodes, different)
 
     def estimate(self, corrected: CorrectedReturns) -> Estimate:
         """The value with its interval, by Student's distribution."""
@@ -156,7 +167,7 @@ class ReturnEstimator:
 
     def _practise(self, families: Sequence[CriticFamily]) -> list[ValueFunction]:
         """Critics learned from earlier episodes: they have seen none of these."""
-        if self.practice is None:
+        if self.practice is None or len(self.practice) < LEAST_TO_LEARN:
             return []
         if self._practised is None:
             experience = make_experience(self.practice, self.horizon, self.discount)
@@ -171,10 +182,10 @@ def _outside(episodes: Episodes) -> str:
     return find_outside(layout_of(read_space(episodes.observation_space)), episodes.observations)
 
 
-def refuse_same_draws(earlier: Episodes, episodes: Episodes) -> None:
+def refuse_same_draws(earlier: Episodes, episodes: Episodes, different: int) -> None:
     """Refuse earlier episodes of the same seed: critics that learned from them know these.
 
-    They begin like the episodes of the same numbers, while episodes differ among each other.
+    They begin like the episodes of the same numbers, while episodes begin in so many ways at least.
     """
     if earlier.numbers is None or episodes.numbers is None:
         return
@@ -184,24 +195,21 @@ def refuse_same_draws(earlier: Episodes, episodes: Episodes) -> None:
             [tuple(getattr(e, name)[e.start[i]].tobytes() for name in names) for i in places]
             for e, places in ((earlier, before), (episodes, now))
         )
-        if first == again and len(set(first)) > 1:
+        if first == again and len(set(first)) >= different:
             raise InputError(
                 "prior has episodes that were drawn with the seed of this run, so that critics "
                 "would know them; give another seed"
             )
 
 
-def _correct(
-    experience: Experience,
-    families: Sequence[CriticFamily],
-    given: Sequence[ValueFunction],
-    seed: int,
-) -> CorrectedReturns:
+@contextmanager
+def _blame_critics() -> Iterator[None]:
+    """What goes wrong in a critic as one sentence: a user's may raise whatever it likes."""
     try:
-        return estimate_returns(experience, families, given, seed)
+        yield
     except (InputError, MissingExtraError):
         raise
-    except Exception as error:  # a user's critic may raise whatever it likes
+    except Exception as error:
         raise InputError(f"a critic raised {type(error).__name__}: {first_line(error)}") from error
 
 

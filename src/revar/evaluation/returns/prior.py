@@ -64,6 +64,8 @@ def use_prior(
 
 def check_practice(earlier: Episodes, setting: Setting, served: Served) -> Episodes:
     """Earlier episodes with the features that critics see now, if they can see them at all."""
+    if len(earlier) == 0:
+        return earlier
     kept = earlier.observation_space is not None
     if kept and setting.features is None:
         earlier = replace(earlier, features=None)

@@ -8,7 +8,7 @@ from math import isfinite, nan
 import numpy as np
 
 from revar.critics.estimate import CorrectedReturns, estimate_returns
-from revar.critics.interface import CriticFamily, Experience, ValueFunction
+from revar.critics.interface import LEAST_TO_LEARN, CriticFamily, Experience, ValueFunction
 from revar.errors import InputError
 from revar.evaluation.returns.saving import FittedCritics
 from revar.model.arrays import FloatArray
@@ -54,6 +54,9 @@ class ReturnFindings:
         """Critics of all episodes."""
         if not self.families:
             raise InputError(f"method {self.method!r} learned no critic here")
+        count = self.experience.start.size - 1
+        if count < LEAST_TO_LEARN:
+            raise InputError(f"critics learn from {LEAST_TO_LEARN} or more episodes, not {count}")
         return FittedCritics(
             {family.name: family.fit(self.experience, self.seed) for family in self.families},
             (self.seed,) if self.prior_seed is None else (self.seed, self.prior_seed),

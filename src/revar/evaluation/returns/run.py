@@ -29,6 +29,10 @@ from revar.model.budget import Budget
 from revar.model.episodes import Episodes
 
 PIECE_SECONDS = 0.5  # between two reports of progress, about
+# Among the first episodes, so many that begin in different ways, and each like the earlier one of
+# its number, show that critics know them; with fewer that may be chance.
+FIRST_EPISODES = 64
+SHOWN_BY = 8
 
 # Called with what is spent, the budget, and what is being done.
 Report = Callable[[Any, Any, str], None]
@@ -103,7 +107,10 @@ class ReturnEvaluation:
         try:
             while self.finished < end:
                 self._tell(report, "collecting")
+                early = self.finished < FIRST_EPISODES
                 self._add(self._next(end))
+                if early and isinstance(self.estimator, ReturnEstimator) and self.episodes:
+                    self.estimator.refuse_known(self.episodes, SHOWN_BY)
         except (EpisodeError, Stopped) as error:
             self._add(error.complete)
             raise
