@@ -107,6 +107,7 @@ def test_compare_with_steps_and_a_ratio(folder: Path) -> None:
         (("--forbid", "left"), "--forbid left is neither an action such as 2 nor STATE:ACTION"),
         (("--forbid", ":2"), "--forbid :2 is neither an action"),
         (("--forbid", "-1"), "--forbid -1 is neither an action"),
+        (("--forbid", "1:2:3"), r'as JSON: \[1, 2\]:3 or "1:2":3$'),
         (("--forbid", "7"), "forbidden names action 7; there are 4 actions"),
         (("--forbid", "99:2"), "forbidden names observation 99"),
         (("--forbid", "0:1"), "limits forbid action 1 in state 0, which the target policy takes"),
@@ -135,7 +136,7 @@ def test_forbidden_states_and_actions_are_read_as_json_or_text() -> None:
         return limits.forbidden
 
     assert forbidden("2", "5:2") == (2, (5, 2))
-    assert forbidden("[1, 2]:0", "door:1", "a:b:3") == (((1, 2), 0), ("door", 1), ("a:b", 3))
+    assert forbidden("[1, 2]:0", "door:1", '"a:b":3') == (((1, 2), 0), ("door", 1), ("a:b", 3))
 
 
 def test_advice_in_steps_and_within_limits(folder: Path) -> None:
@@ -193,6 +194,13 @@ def test_simulate_with_cost_and_limits(folder: Path) -> None:
     assert cells_of(shown, "gridworld", "flow")[5] == f"{rows[1]['spent']:,.1f}"
 
 
+def test_simulate_where_there_is_nothing_to_learn() -> None:
+    given = ("simulate", "--problem", "tree:low_variance=0,high_variance=0", "--runs", "2")
+    shown = output_of(*given, "--steps", "200", "--strategy", "on-policy", columns=200)
+    row = cells_of(shown, "tree (low_variance=0, high_variance=0)", "on-policy")
+    assert row[7:9] == ["0", "-"]
+
+
 def test_simulate_leaves_out_what_does_not_fit() -> None:
     found = invoked(
         *("simulate", "--steps", "200", "--runs", "5", "--strategy", "flow"),
@@ -206,7 +214,7 @@ def test_simulate_leaves_out_what_does_not_fit() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--steps", "9", "--output", "here"), "--output, --engine and --address are for budgets"),
+        (("--steps", "9", "--output", "here"), "for budgets of episodes .* with --json > FILE"),
         (("--steps", "9", "--engine", "ray"), "--output, --engine and --address are for budgets"),
         (("--steps", "9", "--episodes", "9"), "needs one budget: .* got episodes and steps"),
         (("--max-ratio", "2", "--episodes", "9", "--episodes", "8"), "give --episodes once at"),

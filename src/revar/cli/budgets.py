@@ -154,7 +154,8 @@ def _cells(row: Row, budget: "Budget") -> tuple[str, ...]:
     return (
         *(row.problem, row.strategy, row.estimator),
         *(f"{each.mean():,.1f}" for each in used),
-        *(f"{error:.4g}", f"{doubt:.2g}", f"{row.limit:.4g}", f"{error / row.limit:.2f}"),
+        *(f"{error:.4g}", f"{doubt:.2g}", f"{row.limit:.4g}"),
+        f"{error / row.limit:.2f}" if row.limit > 0.0 else "-",
         f"{100.0 * float(result.coverage()[-1]):.1f}%",
     )
 
@@ -183,5 +184,6 @@ def refuse_storing(output: Any, engine: str, address: str | None) -> None:
     """What is simulated here is not stored, nor given to a cluster."""
     if output is not None or engine != "local" or address is not None:
         raise InputError(
-            "--output, --engine and --address are for budgets of episodes without limits"
+            "--output, --engine and --address are for budgets of episodes without limits; what is "
+            "simulated here can be kept with --json > FILE"
         )

@@ -121,6 +121,12 @@ def _forbidden(text: str) -> Any:
     try:
         return json.loads(state), int(action)
     except json.JSONDecodeError:
+        if ":" in state:  # is it one state, or are there two things too many?
+            raise InputError(
+                f"--forbid {text} has more than one colon; write a state of several parts, or "
+                f"with a colon in it, as JSON: [1, 2]:{int(action)} or "
+                f"{json.dumps(state, ensure_ascii=False)}:{int(action)}"
+            ) from None
         return state, int(action)
 
 
