@@ -12,7 +12,7 @@ from revar.campaigns.service.comparison import MOST_LINES, closest
 from revar.campaigns.service.insight import insight_of
 from revar.campaigns.service.pages import view_of
 from revar.campaigns.status import ranking_of
-from revar.estimators.alternatives import corrected_costs, on_policy_variances
+from revar.estimators.alternatives import corrected_costs, each_alone, on_policy_variances
 from revar.model.question import Difference
 from tests.campaigns.worlds import World, policy_of
 
@@ -60,8 +60,13 @@ def test_insight_into_a_comparison_is_about_the_closest_difference() -> None:
     # On-policy: episodes of each, divided in the best way.
     alone = on_policy_variances(collection.task, collection.statistics)[[leader, other]]
     expected = (np.sqrt(alone).sum()) ** 2 / 80
-    assert found.on_policy_error == pytest.approx(np.sqrt(expected))
-    assert found.saved == pytest.approx(expected / variance - 1)
+    assert found.on_policy is not None
+    assert found.on_policy.error == pytest.approx(np.sqrt(expected))
+    assert found.on_policy.times == pytest.approx(expected / variance)
+    each = each_alone(collection.task, collection.statistics)
+    returns = sum(each[place].monte_carlo for place in (leader, other))
+    assert found.mean_return is not None
+    assert found.mean_return.error == pytest.approx(returns)
     mean = np.mean([table[0] for table in THREE.values()], axis=0)
     assert found.states[0].target == pytest.approx(mean)
 

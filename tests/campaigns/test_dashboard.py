@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -219,6 +220,13 @@ def test_what_was_spent_and_how_limits_are_kept(service: Service, browser: Brows
         assert f"{limit['mean']:.4g} ± {limit['standard_error']:.2g}" in limits
         assert f"{bound:.4g}" in limits
     assert "90% of the value" in limits
+    left = [floor["mean"] - floor["least"], unsafe["most"] - unsafe["mean"]]
+    assert [cell.text for cell in browser.all("#limits td.left")][:2] == [
+        f"{each:.4g}" for each in left
+    ]
+    # What others would need, in the unit of the budget.
+    for place in ("#on-policy", "#mean-return"):
+        assert re.search(r"need a cost of [\d,.]+, .* (as much|more|less)", browser.text(place))
     assert len(browser.all("#limits .chip.running")) == 3
     assert "No action is taken more than 3 times as often" in limits
     assert browser.text("main").count("cost") >= 1

@@ -239,3 +239,22 @@ def test_limits_hold_on_for_another_process_and_from_a_snapshot() -> None:
         other.start_episode().act("b", [0.9, 0.0, 0.1])
     scores, _ = plan_and_target(other)
     assert np.array_equal(scores[0], [[0.9, 0.1, 0.0]])
+
+
+def test_the_status_lists_what_is_never_done() -> None:
+    def lines(**limits: Any) -> list[str]:
+        campaign = Campaign.create(MemoryStorage(), "c", **GOOD, limits=limits)
+        return str(campaign.status()).splitlines()[2:-1]
+
+    assert lines(max_ratio=2.5, forbidden=[2]) == [
+        "no action is taken more than 2.5 times as often as the target policy takes it",
+        "never: action 2",
+    ]
+    pairs = [("cart", 2), ("home", 1)]
+    assert lines(forbidden=pairs) == ['never: action 2 in state "cart", action 1 in state "home"']
+    many = lines(forbidden=[(number, 2) for number in range(20)])[0]
+    assert many.startswith("never: action 2 in state 0, action 2 in state 1, ")
+    assert many.endswith(", and 8 more")
+    assert lines(max_sums={"unsafe": 1.0}) == [
+        "unsafe of collecting episodes: no episode is finished, to be at most 1"
+    ]

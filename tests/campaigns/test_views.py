@@ -127,9 +127,15 @@ def test_insight_is_what_the_statistics_say() -> None:
     assert found is not None
     collection = state.collection
     expected = find_alternatives(collection.task, collection.statistics)
-    assert found.on_policy_error == pytest.approx(expected.on_policy)
+    assert found.on_policy is not None
+    assert found.mean_return is not None
+    assert found.on_policy.error == pytest.approx(expected.on_policy)
+    assert found.mean_return.error == pytest.approx(expected.monte_carlo)
     error = campaign.estimate().standard_error
-    assert found.saved == pytest.approx((expected.on_policy / error) ** 2 - 1)
+    # What a table of `evaluate` says they need.
+    needs = expected.on_policy_need(error), expected.monte_carlo_need(error)
+    assert (80 * found.on_policy.times, 80 * found.mean_return.times) == pytest.approx(needs)
+    assert needs[1] > needs[0] > 80
     visits = collection.statistics.visits
     assert found.states[0].visits == visits.sum(axis=1).max()
     first = int(found.states[0].state)
@@ -195,9 +201,9 @@ def test_on_policy_is_compared_at_what_was_spent() -> None:
                 episode.reward(draw.gauss(1.0, 1.0), None if ends else "s")
         insight = campaign.read(lambda state, _: insight_of(state))
         assert insight is not None
-        assert insight.on_policy_error is not None
+        assert insight.on_policy is not None
         status = campaign.status()
         # One step has a variance of 1, an episode of the target policy 1/0.9 steps on average.
         steps = status.episodes / 0.9 if unit == "episodes" else status.steps
-        found[unit] = insight.on_policy_error * steps**0.5
+        found[unit] = insight.on_policy.error * steps**0.5
     assert found["episodes"] == pytest.approx(found["steps"], rel=0.15)

@@ -16,6 +16,7 @@ from revar.model.limits import Limits
 from revar.model.validation import check_policy_name
 
 FIELDS = ("forbidden", "max_ratio", "min_return", "max_sums", "confidence")
+MOST_FORBIDDEN = 12  # shown
 
 
 class ForbiddenPair(msgspec.Struct, frozen=True, array_like=True):
@@ -29,6 +30,9 @@ class ForbiddenPair(msgspec.Struct, frozen=True, array_like=True):
         """The state as a collection knows it."""
         return bytes(self.state)
 
+    def __str__(self) -> str:
+        return f"action {self.action} in state {quoted(self.key)}"
+
 
 class LimitsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """See `revar.Limits`; every reward tells the amounts of `max_sums`, by their names."""
@@ -38,6 +42,22 @@ class LimitsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     max_ratio: float | None = None
     min_return: float | str | None = None
     max_sums: dict[str, float] = {}
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """What no plan does, in words; sums are reported with what was collected."""
+        found = []
+        if self.max_ratio is not None:
+            often = f"{number(self.max_ratio)} times as often as the target policy takes it"
+            found.append(f"no action is taken more than {often}")
+        if self.forbidden:
+            names = [
+                str(entry) if isinstance(entry, ForbiddenPair) else f"action {entry}"
+                for entry in self.forbidden[:MOST_FORBIDDEN]
+            ]
+            more = len(self.forbidden) - len(names)
+            found.append(f"never: {', '.join(names)}{f', and {more} more' if more else ''}")
+        return tuple(found)
 
     def limits(self) -> Limits:
         """The limits, with states as a campaign's collection knows them."""
@@ -62,6 +82,15 @@ class LimitReport(msgspec.Struct, frozen=True):
     mean: float | None  # null before the first episode is finished
     standard_error: float | None  # null before the second
     broken: bool  # beyond the limit by more than two standard errors
+
+    @property
+    def left(self) -> float | None:
+        """How far the mean is from the limit; negative beyond it, None while one is not known."""
+        if self.mean is None:
+            return None
+        if self.most is not None:
+            return self.most - self.mean
+        return None if self.least is None else self.mean - self.least
 
     def __str__(self) -> str:
         bound = f"at most {number(self.most)}"

@@ -88,6 +88,7 @@ class Status:
             f"{quantity(self.steps, 'step')} in {quantity(self.states, 'state')}, "
             f"{self.steps_per_second:.3g} steps a second"
             + (f", {self.silence}" if self.silence else ""),
+            *(self.definition.limits.rules if self.definition.limits is not None else ()),
             *map(str, self.realised),
             *(
                 [f"{quantity(self.unreadable, 'event')} of the log cannot be read"]

@@ -41,15 +41,23 @@ class PairView:
 
 
 @dataclass(frozen=True)
+class Instead:
+    """What episodes of the target policies would have given for what was spent."""
+
+    error: float  # the standard error
+    times: float  # as much as was spent would they need for the error that there is
+
+
+@dataclass(frozen=True)
 class Insight:
     """What the data says about the estimate; of several policies, about the closest difference."""
 
     states: tuple[StateView, ...]
     states_seen: int
     pairs: tuple[PairView, ...]
-    on_policy_error: float | None  # standard error that on-policy episodes of the same cost had
     largest_share: float  # of an action, in the target policy or the behavior of those states
-    saved: float | None  # share of what was spent that on-policy would have needed on top
+    on_policy: Instead | None  # with certainty equivalence; None while the data cannot tell
+    mean_return: Instead | None  # the same episodes, with the mean of their returns
     about: str = ""  # of several policies: which difference, or all values
 
 
@@ -62,11 +70,11 @@ def insight_of(state: CampaignState) -> Insight | None:
     task = collection.task
     observed = statistics.run_statistics(task.states)
     try:
-        asked, on_policy, current, about = _in_doubt(state)
+        asked, instead, current, about = _in_doubt(state)
         errors = corrected_costs(asked, observed) / observed.visits.clip(min=1)
     except InputError:
         return None
-    known = isfinite(on_policy) and isfinite(current) and current > 0
+    on_policy, mean_return = (_instead(error, current) for error in instead)
     keys = [key if isinstance(key, bytes) else b"" for key in collection.states.keys]
     states = _states(keys, observed.visits, task.policy)
     return Insight(
@@ -74,36 +82,51 @@ def insight_of(state: CampaignState) -> Insight | None:
         states_seen=int((observed.visits.sum(axis=1) > 0).sum()),
         pairs=_pairs(keys, observed.visits, task.policy, errors),
         largest_share=max(max(*view.target, *view.behavior, 0.0) for view in states),
-        on_policy_error=on_policy if known else None,
-        saved=(on_policy / current) ** 2 - 1.0 if known else None,
+        on_policy=on_policy,
+        mean_return=mean_return,
         about=about,
     )
 
 
-def _in_doubt(state: CampaignState) -> tuple[Task, float, float, str]:
-    """What is least certain: as a task, its error on-policy, its error now, and in words.
+def _instead(error: float, current: float) -> Instead | None:
+    if not (isfinite(error) and isfinite(current) and current > 0):
+        return None
+    return Instead(error, (error / current) ** 2)
 
-    On-policy, as much is spent; the difference of two takes episodes of each, divided in the best
-    way.
+
+def _in_doubt(state: CampaignState) -> tuple[Task, tuple[float, float], float, str]:
+    """What is least certain: as a task, its errors otherwise, its error now, and in words.
+
+    Otherwise, with episodes of the target policy: by certainty equivalence, and by the mean return.
+    As much is spent; the difference of two takes episodes of each, divided in the best way.
     """
     collection = state.collection
     task, statistics = collection.task, collection.statistics
     if state.definition.policies is None:
-        on_policy = find_alternatives(task, statistics).on_policy
-        return task, on_policy, collection.estimate().standard_error, ""
+        found = find_alternatives(task, statistics)
+        instead = found.on_policy, found.monte_carlo
+        return task, instead, collection.estimate().standard_error, ""
     ranking = ranking_of(collection)
     rival = closest(ranking)
     ends = [ranking.leader, ranking.names.index(rival)]
     alone = [Question.of_value(policy) for policy in task.policies[ends]]
     tasks = [replace(task, policy=each.policy, question=each) for each in alone]
-    errors = np.array([find_alternatives(each, statistics).on_policy for each in tasks])
-    on_policy = sqrt(best_split_variance(errors**2))
+    both = [find_alternatives(each, statistics) for each in tasks]
+    instead = (
+        _error_of_difference([each.on_policy for each in both]),
+        _error_of_difference([each.monte_carlo for each in both]),
+    )
     error = ranking.differences[rival].standard_error
     if state.definition.question == "values":
-        return task, on_policy, error, "all values"
+        return task, instead, error, "all values"
     question = Difference(*task.policies[ends])
     asked = replace(task, policy=question.policy, question=question)
-    return asked, on_policy, error, f"the lead of {ranking.names[ranking.leader]} over {rival}"
+    return asked, instead, error, f"the lead of {ranking.names[ranking.leader]} over {rival}"
+
+
+def _error_of_difference(errors: list[float]) -> float:
+    """With episodes of each, divided in the best way."""
+    return sqrt(best_split_variance(np.array(errors) ** 2))
 
 
 def _states(keys: list[bytes], visits: IntArray, policy: FloatArray) -> tuple[StateView, ...]:

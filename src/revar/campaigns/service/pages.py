@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from revar.campaigns.campaign import Campaign
 from revar.campaigns.definition import LEASE, check_name
+from revar.campaigns.limits import MOST_FORBIDDEN
 from revar.campaigns.rules import CampaignError, UnknownCampaignError
 from revar.campaigns.service.access import RIGHT, SESSION, caller_of, throttled_reply
 from revar.campaigns.service.chart import REACH, Axis, EstimateChart, estimate_chart
@@ -33,7 +34,6 @@ LISTED = 100  # campaigns on the first page, the latest first
 PATIENCE = 1.0  # seconds that a page waits for campaigns to be opened
 MOST_LEASES = 20  # shown
 MOST_ACTIONS_SHOWN = 6
-MOST_FORBIDDEN = 12  # pairs shown
 
 
 @dataclass(frozen=True)
