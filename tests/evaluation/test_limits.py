@@ -39,6 +39,21 @@ def test_what_the_policy_takes_cannot_be_forbidden(forbidden: Any) -> None:
     assert not np.any(other.dataset.actions == 1)
 
 
+def test_an_array_may_take_what_is_forbidden_only_where_nobody_comes() -> None:
+    """An environment does not tell where that is: the sentence says what to do."""
+    limits = Limits(forbidden=[0])
+    policy = np.tile([0.0, 0.5, 0.5, 0.0], (16, 1))
+    policy[5] = [1.0, 0.0, 0.0, 0.0]  # a hole, in which every episode ends
+    message = "forbid action 0 in state 5, .*; if no episode comes there, give the policy another"
+    with pytest.raises(InputError, match=message):
+        revar.evaluate("FrozenLake-v1", policy, episodes=9, limits=limits)
+    with pytest.raises(InputError, match="the estimate cannot do without it$"):
+        revar.evaluate("FrozenLake-v1", "uniform", episodes=9, limits=limits)
+    policy[5] = policy[0]
+    result = revar.evaluate("FrozenLake-v1", policy, episodes=9, limits=limits, seed=0)
+    assert not np.any(result.dataset.actions == 0)
+
+
 def test_functions_are_asked_about_what_is_named_and_noticed_where_they_are_met() -> None:
     env = Priced()
     with pytest.raises(InputError, match="limits forbid action 1 in state 2"):

@@ -97,8 +97,15 @@ def refuse_needed(
             candidates = [named] if met is None or named in met else []
         for state in candidates:
             rows = target(state) if isinstance(target, TargetPolicies) else (target(state),)
-            if any(np.size(row) > action and row[action] > 0 for row in rows):
+            if not any(np.size(row) > action and row[action] > 0 for row in rows):
+                continue
+            try:
                 states.check(state, None, target(state))
+            except InputError as error:
+                if met is not None or named is not None or target.takes_everywhere(action):
+                    raise
+                way_out = "if no episode comes there, give the policy another action there"
+                raise InputError(f"{error}; {way_out}") from None
 
 
 def refuse_impossible(

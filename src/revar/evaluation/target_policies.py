@@ -53,6 +53,11 @@ class TargetPolicy:
         places = np.argwhere(self._table[..., action] > 0).tolist()
         return [self._observations.key_at(tuple(place)) for place in places]
 
+    def takes_everywhere(self, action: int) -> bool:
+        """Whether it takes an action in every state, as far as an array or a constant row tells."""
+        rows = self._constant if self._table is None else self._table
+        return rows is not None and bool((np.asarray(rows)[..., action] > 0).all())
+
 
 class TargetPolicies:
     """Several target policies by state: one object for each state, with a row for each policy."""
@@ -81,6 +86,10 @@ class TargetPolicies:
         """The states in which any of them takes an action, as far as arrays tell."""
         every = [policy.states_taking(action) for policy in self._policies.values()]
         return [state for states in every for state in states]
+
+    def takes_everywhere(self, action: int) -> bool:
+        """Whether any of them takes an action in every state, as far as arrays tell."""
+        return any(policy.takes_everywhere(action) for policy in self._policies.values())
 
 
 def target_policy_of(
