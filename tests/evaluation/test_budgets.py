@@ -14,6 +14,7 @@ import revar
 from revar import EvaluationError
 from revar.datasets import load_collected
 from revar.errors import InputError
+from revar.estimators.alternatives import each_alone
 from revar.model.budget import Budget
 from tests.collection.test_collection import same_data
 from tests.environments.custom import Corridor, Priced, energy
@@ -308,9 +309,19 @@ def test_a_comparison_says_what_a_test_would_need_in_the_unit() -> None:
     assert "on-policy steps" in table
     assert "on-policy episodes" not in table
     assert f"{result.steps:,} steps of 6,000" in table
+    # The mean returns of each policy's own episodes, and as many of them as is best.
+    alone = each_alone(result.task, result.statistics)
+    ((other, error),) = [(name, each.standard_error) for name, each in result.differences.items()]
+    apart = sum((each.return_variance * each.episode_steps) ** 0.5 for each in alone) ** 2
+    needed = result.mean_return_spending[other]
+    assert needed == pytest.approx(apart / error**2)
+    assert needed > result.on_policy_spending[other]
+    assert f"mean returns of each would need {needed:,.0f} steps against {other}" in table
     by_episode = revar.compare("FrozenLake-v1", mixed, episodes=300, **options)
     assert by_episode.on_policy_spending == by_episode.on_policy_episodes
     assert "on-policy episodes  on-policy steps" in by_episode.table()
+    needed = by_episode.mean_return_spending[other]
+    assert f"would need {needed:,.0f} episodes against {other}" in by_episode.table()
     assert f"{by_episode.steps:,} steps" in by_episode.table()
     decided = revar.compare("FrozenLake-v1", mixed, steps=200_000, decide=0.95, **options)
     assert decided.stopped == "decided"

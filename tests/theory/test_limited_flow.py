@@ -11,6 +11,7 @@ from revar.problems import problems
 from revar.theory.costs import combination_costs
 from revar.theory.limited_flow import LimitedSolver
 from revar.theory.restrictions import Restrictions
+from revar.theory.values import return_variance
 from tests.theory.convex_program import ACCURACY, smallest_error
 from tests.theory.random_limits import KINDS, LimitedCase, limited_case
 
@@ -152,6 +153,8 @@ def test_the_gridworld_by_steps() -> None:
     steps = occupancy(grid.mdp, by_episode.behavior).sum()
     assert steps == pytest.approx(11.91, abs=5e-3)
     assert by_episode.limit * steps == pytest.approx(by_step.limit, rel=1e-3)
+    returned = (occupancy(grid.mdp, by_episode.behavior).sum(axis=0) * grid.mdp.reward_mean).sum()
+    assert returned == pytest.approx(1.099, abs=5e-4)
 
 
 # The gain at epsilon 1 was first found as 2.47; that flow is 0.8% above the certified optimum.
@@ -184,3 +187,5 @@ def test_the_frozen_lake_by_steps(
     flow = optimal_flow(mdp, policy, cost="steps", tolerance=1e-3)
     assert flow.gap <= 1e-3 * flow.limit
     assert error * steps / flow.limit == pytest.approx(gain, abs=5.5e-3)
+    # The mean return costs 1.13 to 1.15 times as much.
+    assert 1.125 <= return_variance(mdp, policy) / error <= 1.155

@@ -17,6 +17,7 @@ from revar.evaluation.tables import (
     html_of_comparison,
     numbers_of_comparison,
 )
+from revar.model.arrays import FloatArray
 from revar.theory.costs import best_split_variance
 
 
@@ -110,9 +111,17 @@ class ComparisonResult(CollectedResult):
             return self.on_policy_episodes
         return self._needed(self.budget.unit)
 
+    @cached_property
+    def mean_return_spending(self) -> dict[str, float]:
+        """The same in the unit of the budget, where each value is a mean return."""
+        return self._split(self.findings.return_variances_alone(self.budget.unit))
+
     def _needed(self, unit: str) -> dict[str, float]:
         """What the split takes in a unit."""
-        variances = self.findings.variances_alone(unit)
+        return self._split(self.findings.variances_alone(unit))
+
+    def _split(self, variances: FloatArray) -> dict[str, float]:
+        """What telling the best from each other policy takes, by the variances [J] of values."""
         needed = {}
         for name, difference in self.differences.items():
             ends = [self.ranking.leader, self._number(name)]
@@ -147,9 +156,22 @@ class ComparisonResult(CollectedResult):
             [
                 *(self.ranking.table(columns), "", str(self)),
                 f"{self.findings.how(self.strategy)}, {self._why()}; {taken}",
+                *self._lines_of_mean_returns(),
                 *(f"{name} {text}".strip() for name, text in self._rows_of_limits()),
             ]
         )
+
+    def _lines_of_mean_returns(self) -> list[str]:
+        """What they would need, where the table is about certainty equivalence."""
+        needed = self.mean_return_spending
+        parts = [
+            f"{self.budget.text(needed[name])} against {name}"
+            for name in self.ranking.best_first
+            if isfinite(needed.get(name, inf))
+        ]
+        if not isinstance(self.findings, TableFindings) or not parts:
+            return []
+        return [f"mean returns of each would need {', '.join(parts)}"]
 
     def columns(self) -> dict[str, list[Any]]:
         """A row for each policy, the best first."""

@@ -1,6 +1,6 @@
 """What the table method knows besides the value: statistics of states, limits, alternatives."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite, nan
 from typing import TYPE_CHECKING, ClassVar
@@ -98,6 +98,11 @@ class TableFindings:
         if unit == "steps":
             return np.array([each.on_policy_steps(1.0) for each in alone])
         return np.array([each.on_policy_need(1.0) for each in alone])
+
+    def return_variances_alone(self, unit: str) -> FloatArray:
+        """The same of the mean returns of these episodes, [J]."""
+        task = replace(self.task, budget=None) if unit == "episodes" else self.task
+        return np.array([each.monte_carlo_need(1.0) for each in each_alone(task, self.statistics)])
 
     def rows_of_limits(self, kept: tuple[KeptLimit, ...]) -> list[tuple[str, str]]:
         """The limits as lines of a table."""

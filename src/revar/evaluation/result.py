@@ -275,7 +275,7 @@ class EvaluationResult(CollectedResult):
             *rows,
             *self.findings.rows_of_mean_return(self.quantile),
             *self._rows_of_spending(self._why()),
-            *self.findings.rows(self.standard_error),
+            *self.findings.rows(self.standard_error, self.budget.unit),
         ]
 
     def columns(self) -> dict[str, list[Any]]:

@@ -99,6 +99,19 @@ def test_budgets() -> None:
     assert paid.spent == pytest.approx(costs.sum()) and costs.sum() >= 30.0 > costs[:-1].sum()
 
 
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        ({"steps": 700}, "times as many steps"),
+        ({"budget": 200.0, "cost": "fuel"}, "times the cost"),
+        ({"episodes": 100}, "times as many episodes"),
+    ],
+)
+def test_the_gain_is_in_the_unit(budget: Any, words: str) -> None:
+    found = evaluate(critics=["linear"], **budget)
+    assert f"the mean return would need {found.gain:.2f} {words}" in found.table()
+
+
 def test_it_stops_at_a_half_width_that_allows_for_looks() -> None:
     found = evaluate(method="mean", episodes=1000, half_width=0.5)
     assert found.stopped == "half-width" and found.episodes in (100, 200, 400, 800)

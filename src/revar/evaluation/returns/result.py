@@ -99,8 +99,8 @@ class ReturnFindings:
         text = f"{self.corrected.mean_return:.6g}, interval [{low:.6g}, {high:.6g}]"
         return [("mean return", text)]
 
-    def rows(self, error: float) -> list[tuple[str, str]]:
-        """How the value came about, as lines of a table."""
+    def rows(self, error: float, unit: str) -> list[tuple[str, str]]:
+        """How the value came about, as lines of a table; `unit` is the budget's."""
         rows = [("method", self._method())]
         if self.observations_note:
             rows.append(("observations", f"{self.observations_note}; they are used as they are"))
@@ -111,7 +111,7 @@ class ReturnFindings:
         if self.method == "mean":
             return rows
         if isfinite(self.gain(error)):
-            rows += [("gain", self._gain(error)), ("variance of returns", self._shares())]
+            rows += [("gain", self._gain(error, unit)), ("variance of returns", self._shares())]
         resets = f"{self.resets:,}" if self.resets else "none"
         rows.append(("resets besides", f"{resets}{self.resets_note and f', {self.resets_note}'}"))
         rows.append(("fitting", f"{self.fitting_seconds:.1f} s"))
@@ -125,11 +125,13 @@ class ReturnFindings:
             names.append(f"{len(self.given)} given")
         return f"returns less what critics explain ({', '.join(names)})"
 
-    def _gain(self, error: float) -> str:
+    def _gain(self, error: float, unit: str) -> str:
+        """The mean return is of the same episodes: it is as many times as much in every unit."""
         gain = self.gain(error)
+        times = f"{gain:.2f} times {'the cost' if unit == 'cost' else f'as many {unit}'}"
         if gain >= CLOSE:
-            return f"the mean return would need {gain:.2f} times as many episodes for this error"
-        return f"none: the mean return would need {gain:.2f} times as many episodes"
+            return f"the mean return would need {times} for this error"
+        return f"none: the mean return would need {times}"
 
     def _shares(self) -> str:
         found = self.corrected
@@ -175,3 +177,7 @@ class PairedFindings:
         variances = np.array([f.corrected.returns.var(ddof=1) for f in self.each.values()])
         times = {"episodes": np.ones(variances.size), "steps": self.steps, "cost": self.costs}
         return np.asarray(variances * times[unit])
+
+    def return_variances_alone(self, unit: str) -> FloatArray:
+        """The same: it is of mean returns."""
+        return self.variances_alone(unit)
