@@ -56,6 +56,7 @@ class Spending:
     mse: float
     mse_error: float  # its standard error
     by_visits: float | None  # the ratio without the noise of outcomes, if the data suffices
+    bias: float  # of the estimate, in its standard deviations
     episodes: float
     steps: float  # of an episode
     coverage: float
@@ -75,6 +76,7 @@ class Keeping:
     ratio: float | None  # K*MSE over the limit
     ratio_error: float | None
     by_visits: float | None
+    bias: float
     floor: float  # on the return; where there is none, the target policy's value
     mean_return: float
     return_error: float  # standard error of the mean over runs
@@ -109,6 +111,7 @@ def measure_spending(key: Key, show: Show) -> Spending:
         mse=float(result.mse[0]),
         mse_error=float(result.mse_standard_error[0]),
         by_visits=by_visits,
+        bias=bias_of(result),
         episodes=float(result.episodes.mean()),
         steps=float(result.steps.sum() / result.episodes.sum()),
         coverage=float(result.coverage()[0]),
@@ -137,6 +140,7 @@ def measure_keeping(key: Key, show: Show, limits: revar.Limits, episodes: int) -
         ratio=ratio,
         ratio_error=ratio_error,
         by_visits=by_visits,
+        bias=bias_of(result),
         floor=least,
         mean_return=float(returns.mean()),
         return_error=float(returns.std(ddof=1)) / runs**0.5,
@@ -176,6 +180,13 @@ def over_limit(
         errors = [variance_of_visits(costs, visits) for visits in visited]
         by_visits = float(scale * np.mean(errors))
     return float(scale * result.mse[0]), float(scale * result.mse_standard_error[0]), by_visits
+
+
+def bias_of(result: SimulationResult) -> float:
+    """The mean error over the standard deviation of estimates; 0 where they are exact."""
+    errors = result.estimates[:, 0] - result.true_value
+    deviation = float(errors.std(ddof=1))
+    return float(errors.mean()) / deviation if deviation > 0.0 else 0.0
 
 
 def largest_ratio(key: Key, limits: revar.Limits, episodes: int) -> float:

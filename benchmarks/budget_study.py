@@ -132,12 +132,12 @@ def spending_lines(rows: list[Spending]) -> list[str]:
         f"in brackets by the visits made, which has little noise: a pair without visits counts as "
         f"if it had one, and there is no figure where more than {NEGLIGIBLE:.0%} of the policy's "
         f"episodes rest on no data. The error of flow over that of on-policy collection is for "
-        f"equal steps.",
+        f"equal steps. The bias is in standard deviations of the estimate.",
         "",
         "| problem | runs | steps B | flow over the limit | on-policy over the limit "
-        "| error of flow / on-policy | steps of an episode: flow, on-policy "
+        "| error of flow / on-policy | bias of flow | steps of an episode: flow, on-policy "
         "| episodes: flow, on-policy | 95% interval holds: flow, on-policy |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for flow in rows:
         others = [row for row in rows if row.problem == flow.problem and row.what == ON_POLICY]
@@ -146,10 +146,10 @@ def spending_lines(rows: list[Spending]) -> list[str]:
         other = others[0]
         holds = f"{flow.coverage:.1%}, {other.coverage:.1%}" if flow.limit > 0.0 else ""
         times = flow.mse / other.mse
-        error = times * hypot(flow.mse_error / flow.mse, other.mse_error / other.mse)
+        error = hypot(flow.mse_error, times * other.mse_error) / other.mse
         lines.append(
             f"| {flow.problem} | {flow.runs} | {flow.budget:,} | {measured(flow)} "
-            f"| {measured(other)} | {times:.3g} ± {error:.2g} "
+            f"| {measured(other)} | {times:.3g} ± {error:.2g} | {biased(flow)} "
             f"| {flow.steps:.1f}, {other.steps:.1f} | {flow.episodes:,.0f}, {other.episodes:,.0f} "
             f"| {holds} |"
         )
@@ -167,8 +167,8 @@ def keeping_lines(rows: list[Keeping]) -> list[str]:
         "value. Price: the smallest possible K·MSE within the limits, over that without any.",
         "",
         "| problem | limits | K | runs | runs below the floor | surplus | price "
-        "| K·MSE over the limit (by visits) | largest ratio in a plan | 95% interval holds |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| K·MSE over the limit (by visits) | bias | largest ratio in a plan | 95% interval holds |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in rows:
         surplus = (row.mean_return - row.floor) / abs(row.floor)
@@ -177,7 +177,7 @@ def keeping_lines(rows: list[Keeping]) -> list[str]:
         lines.append(
             f"| {row.problem} | {row.what} | {row.episodes:,} | {row.runs} | {row.below:.1%} "
             f"| {surplus:+.2%} ± {error:.2%} | {row.limit / row.free:.4f} | {measured(row)} "
-            f"| {ratio} | {row.coverage:.1%} |"
+            f"| {biased(row)} | {ratio} | {row.coverage:.1%} |"
         )
     return lines
 
@@ -188,6 +188,11 @@ def measured(row: Row) -> str:
         return "the limit is 0"
     by_visits = "" if row.by_visits is None else f" ({row.by_visits:.3f})"
     return f"{row.ratio:.3f} ± {row.ratio_error:.3f}{by_visits}"
+
+
+def biased(row: Row) -> str:
+    """The bias, with its standard error."""
+    return f"{row.bias:+.2f} ± {row.runs**-0.5:.2f}"
 
 
 if __name__ == "__main__":

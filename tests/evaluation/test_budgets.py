@@ -316,12 +316,12 @@ def test_a_comparison_says_what_a_test_would_need_in_the_unit() -> None:
     needed = result.mean_return_spending[other]
     assert needed == pytest.approx(apart / error**2)
     assert needed > result.on_policy_spending[other]
-    assert f"mean returns of each would need {needed:,.0f} steps against {other}" in table
+    assert f"by mean returns it would take {needed:,.0f} steps against {other}" in table
     by_episode = revar.compare("FrozenLake-v1", mixed, episodes=300, **options)
     assert by_episode.on_policy_spending == by_episode.on_policy_episodes
     assert "on-policy episodes  on-policy steps" in by_episode.table()
     needed = by_episode.mean_return_spending[other]
-    assert f"would need {needed:,.0f} episodes against {other}" in by_episode.table()
+    assert f"would take {needed:,.0f} episodes against {other}" in by_episode.table()
     assert f"{by_episode.steps:,} steps" in by_episode.table()
     decided = revar.compare("FrozenLake-v1", mixed, steps=200_000, decide=0.95, **options)
     assert decided.stopped == "decided"

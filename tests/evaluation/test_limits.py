@@ -47,11 +47,13 @@ def test_an_array_may_take_what_is_forbidden_only_where_nobody_comes() -> None:
     message = "forbid action 0 in state 5, .*; if no episode comes there, give the policy another"
     with pytest.raises(InputError, match=message):
         revar.evaluate("FrozenLake-v1", policy, episodes=9, limits=limits)
-    with pytest.raises(InputError, match="the estimate cannot do without it$"):
+    with pytest.raises(InputError, match=r"the estimate cannot do without it$"):
         revar.evaluate("FrozenLake-v1", "uniform", episodes=9, limits=limits)
     policy[5] = policy[0]
-    result = revar.evaluate("FrozenLake-v1", policy, episodes=9, limits=limits, seed=0)
+    both = Limits(forbidden=[0, (3, 3), (5, 3)])
+    result = revar.evaluate("FrozenLake-v1", policy, episodes=9, limits=both, seed=0)
     assert not np.any(result.dataset.actions == 0)
+    assert "1 action and 2 pairs not taken, in every plan" in result.table()
 
 
 def test_functions_are_asked_about_what_is_named_and_noticed_where_they_are_met() -> None:

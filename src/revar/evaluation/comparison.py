@@ -171,7 +171,7 @@ class ComparisonResult(CollectedResult):
         ]
         if not isinstance(self.findings, TableFindings) or not parts:
             return []
-        return [f"mean returns of each would need {', '.join(parts)}"]
+        return [f"by mean returns it would take {', '.join(parts)}"]
 
     def columns(self) -> dict[str, list[Any]]:
         """A row for each policy, the best first."""

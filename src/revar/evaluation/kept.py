@@ -60,9 +60,10 @@ def judge_limits(
     """Every limit with what was realised; `value` is that of the target policy."""
     judged = []
     if limits.forbidden:
-        count = len(limits.forbidden)
-        what = "pair" if isinstance(limits.forbidden[0], tuple) else "action"
-        judged.append(KeptLimit("forbidden", 0.0, f"{count} {what}{'s'[: count != 1]} not taken"))
+        pairs = sum(isinstance(entry, tuple) for entry in limits.forbidden)
+        counts = {"action": len(limits.forbidden) - pairs, "pair": pairs}
+        named = [f"{count} {what}{'s'[: count != 1]}" for what, count in counts.items() if count]
+        judged.append(KeptLimit("forbidden", 0.0, f"{' and '.join(named)} not taken"))
     if limits.max_ratio is not None:
         asked = f"at most {limits.max_ratio:g} times the target policy's probability"
         judged.append(KeptLimit("max_ratio", limits.max_ratio, asked))
