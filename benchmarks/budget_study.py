@@ -167,7 +167,8 @@ def keeping_lines(rows: list[Keeping]) -> list[str]:
         "value. Price: the smallest possible K·MSE within the limits, over that without any.",
         "",
         "| problem | limits | K | runs | runs below the floor | surplus | price "
-        "| K·MSE over the limit (by visits) | bias | largest ratio in a plan | 95% interval holds |",
+        "| K·MSE over the limit (by visits) | bias | largest ratio in a plan "
+        "| 95% interval holds |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in rows:
