@@ -1,5 +1,9 @@
 """Limits of a campaign: part of its definition, kept at every act, reported as they turn out."""
 
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any
 
 import numpy as np
@@ -239,6 +243,69 @@ def test_limits_hold_on_for_another_process_and_from_a_snapshot() -> None:
         other.start_episode().act("b", [0.9, 0.0, 0.1])
     scores, _ = plan_and_target(other)
     assert np.array_equal(scores[0], [[0.9, 0.1, 0.0]])
+
+
+WORKER = """
+import sys
+from revar.campaigns import Campaign
+from tests.campaigns.worlds import World
+
+campaign, world, played = Campaign.open(sys.argv[1], "c"), World.named("gridworld"), 0
+print("ready", flush=True)
+sys.stdin.readline()
+for episode in campaign.episodes(poll=0.02):
+    world.play_paid(episode, campaign.definition.limited_sums)
+    played += 1
+print(played)
+"""
+
+
+def test_two_processes_keep_to_one_budget_and_its_limits(tmp_path: Path) -> None:
+    world = World.named("gridworld")
+    address = f"sqlite:///{tmp_path}/campaigns.db"
+    campaign = Campaign.create(
+        address,
+        "c",
+        policy=np.hstack([world.policy, np.zeros((16, 1))]),
+        horizon=world.horizon,
+        budget=1200.0,
+        limits={"forbidden": [4], "max_ratio": 2, "min_return": "90%", "max_sums": {"odd": 2.5}},
+        seed=2,
+    )
+    with ExitStack() as stack:
+        command = [sys.executable, "-c", WORKER, address]
+        pipes: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "text": True}
+        workers = [stack.enter_context(Popen(command, **pipes)) for _ in range(2)]
+        for worker in workers:
+            assert worker.stdout.readline() == "ready\n"
+        played = [int(worker.communicate(timeout=120)[0]) for worker in _begin(workers)]
+    status = campaign.status()
+    assert min(played) > 5
+    assert sum(played) == status.episodes
+    dearest = world.horizon * 3.5
+    assert 1200 <= status.used < 1200 + dearest
+    # What was spent and summed is that of the data, and nothing forbidden was done.
+    data = campaign.dataset()
+    assert data.amounts["cost"].sum() == pytest.approx(status.used)
+    assert set(data.actions.tolist()) == {0, 1, 2, 3}
+    floor, odd = status.realised
+    assert odd.mean == pytest.approx(data.amounts["odd"].sum() / status.episodes)
+    assert not (floor.broken or odd.broken)
+    scores, target = plan_and_target(campaign)
+    assert (scores <= 2.0 * target + 1e-9).all()
+    # Whoever opens it now, by its log alone, finds the same.
+    again = Campaign.open(address, "c").status()
+    assert (again.used, again.realised, again.estimate) == (
+        *(status.used, status.realised, status.estimate),
+    )
+
+
+def _begin(workers: list[Any]) -> list[Any]:
+    """Let all of them begin before one is waited for."""
+    for worker in workers:
+        worker.stdin.write("\n")
+        worker.stdin.flush()
+    return workers
 
 
 def test_the_status_lists_what_is_never_done() -> None:

@@ -153,7 +153,9 @@ def test_the_gridworld_by_steps() -> None:
     steps = occupancy(grid.mdp, by_episode.behavior).sum()
     assert steps == pytest.approx(11.91, abs=5e-3)
     assert by_episode.limit * steps == pytest.approx(by_step.limit, rel=1e-3)
-    returned = (occupancy(grid.mdp, by_episode.behavior).sum(axis=0) * grid.mdp.reward_mean).sum()
+    # What it returns is flatter around the optimum than its error.
+    closely = optimal_flow(grid.mdp, grid.policy, tolerance=1e-6)
+    returned = (occupancy(grid.mdp, closely.behavior).sum(axis=0) * grid.mdp.reward_mean).sum()
     assert returned == pytest.approx(1.099, abs=5e-4)
 
 
