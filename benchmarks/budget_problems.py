@@ -53,6 +53,15 @@ def costly_river() -> Case:
     return mdp, np.tile([0.7, 0.3], (6, 1))
 
 
+def rare_loss() -> Case:
+    """Action 0 pays nothing; action 1 pays 1, and once in 33 times loses 60."""
+    transitions, reward = np.zeros((2, 2, 2)), np.zeros((2, 2, 3))  # [S, A, S], [S, A, S+1]
+    transitions[0, 1, 1] = 32.0 / 33.0
+    reward[0, 1, 1:] = 1.0, -60.0
+    mdp = revar.TabularMDP(transitions, reward, np.zeros((2, 2, 3)), [1.0, 0.0], 1)
+    return mdp, np.tile([0.9, 0.1], (2, 1))
+
+
 def most_earned(mdp: revar.TabularMDP, rewards: FloatArray, discount: float) -> FloatArray:
     """The most that is earned from each action on, with the whole horizon ahead, [S, A]."""
     values = np.zeros(rewards.shape)

@@ -15,6 +15,7 @@ from benchmarks.budget_problems import (
     frozen_lake,
     gridworld,
     rainy_taxi,
+    rare_loss,
     slippery_cliff,
     taxi,
 )
@@ -37,6 +38,7 @@ BUILD: dict[str, Callable[[], Case]] = {
     "Taxi, rain": rainy_taxi,
     "gridworld": gridworld,
     "costly RiverSwim": costly_river,
+    "rare loss": rare_loss,
 }
 Key = tuple[str, str, int]  # problem, what is measured, runs
 Show = Callable[[str], None]  # takes what is under way

@@ -33,13 +33,15 @@ from benchmarks.machine import facts
 
 RESULTS = Path(__file__).with_name("results")
 FLOW, ON_POLICY = "flow", "on-policy"
-SPENT_ON = tuple(name for name in BUILD if name != "costly RiverSwim")
+SPENT_ON = tuple(name for name in BUILD if name not in ("costly RiverSwim", "rare loss"))
 LARGE_SHARE = 0.1  # of the runs
 FLOORED = ("gridworld", "costly RiverSwim")
 FLOOR_EPISODES, RATIO_EPISODES = 1000, 2000
 RATIO = 3.0
 # Floors as shares of the value, and the confidence.
 FLOORS = (("90%", 0.9), ("100%", 0.5), ("100%", 0.9), ("100%", 0.99))
+# What is not covered: losses that nobody has seen. Episodes, and the confidence.
+RARE_LOSS = ((100, 0.9), (100, 0.99), (1000, 0.9))
 Row = Spending | Keeping
 Measure = Callable[..., Row]
 
@@ -95,6 +97,10 @@ def rows_of(runs: int) -> dict[Key, Measure]:
             rows[name, what, runs] = partial(
                 measure_keeping, limits=limits, episodes=FLOOR_EPISODES
             )
+    for episodes, confidence in RARE_LOSS:
+        limits = revar.Limits(min_return="100%", confidence=confidence)
+        what = f"return at least 100%, confidence {confidence:g}, {episodes:,} episodes"
+        rows["rare loss", what, runs] = partial(measure_keeping, limits=limits, episodes=episodes)
     rows["gridworld", f"at most {RATIO:g} times the policy", runs] = partial(
         measure_keeping, limits=revar.Limits(max_ratio=RATIO), episodes=RATIO_EPISODES
     )
