@@ -275,7 +275,7 @@ def test_two_processes_keep_to_one_budget_and_its_limits(tmp_path: Path) -> None
     with ExitStack() as stack:
         command = [sys.executable, "-c", WORKER, address]
         pipes: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "text": True}
-        workers = [stack.enter_context(Popen(command, **pipes)) for _ in range(2)]
+        workers: list[Any] = [stack.enter_context(Popen(command, **pipes)) for _ in range(2)]
         for worker in workers:
             assert worker.stdout.readline() == "ready\n"
         played = [int(worker.communicate(timeout=120)[0]) for worker in _begin(workers)]
