@@ -28,7 +28,8 @@ LIMITS = (
         "--forbid",
         multiple=True,
         metavar="[STATE:]ACTION",
-        help="Never taken: 2 is an action, 5:2 an action of a state. May be repeated.",
+        help="Never taken: 2 is an action, 5:2 an action of a state, [1, 2]:0 of one that is given "
+        "as JSON. May be repeated.",
     ),
     click.option(
         "--max-ratio",
