@@ -82,7 +82,8 @@ def _read(known: dict[str, Any]) -> Any:
     if kind == "Tuple":
         return spaces.Tuple([_read(part) for part in known["spaces"]])
     if kind == "Dict":
-        return spaces.Dict({key: _read(part) for key, part in known["spaces"]})
+        # Pairs keep their order, which that of rows follows; of a dictionary keys would be sorted.
+        return spaces.Dict([(key, _read(part)) for key, part in known["spaces"]])
     raise ValueError(f"there is no {kind!r}")
 
 

@@ -221,7 +221,10 @@ class NumbersLayout:
 
     def row(self, value: Any) -> NDArray[Any]:
         """The numbers."""
-        found = np.asarray(value)
+        try:
+            found = np.asarray(value)
+        except ValueError:  # parts of different lengths
+            found = np.array(None)
         good = found.shape == self.space.shape and found.dtype.kind in "biuf"
         if good:
             numbers = found.ravel() - self.start
