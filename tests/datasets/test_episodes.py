@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -124,6 +125,48 @@ def test_through_minari(pushes: bool, tmp_path: Path, monkeypatch: pytest.Monkey
     assert same(replace(found, numbers=None), again)
     with pytest.raises(InputError, match="actions of the episodes are"):
         revar.to_minari(found, "drift/other-v0", worlds.make(pushes=not pushes))
+
+
+class _Unsorted(gymnasium.Env[Any, Any]):
+    """Parts that were not named in the order of the alphabet."""
+
+    observation_space = spaces.Dict(place=spaces.Box(0.0, 1.0, (2,)), kind=spaces.Discrete(4))
+    action_space = spaces.Dict(turn=spaces.Discrete(3), go=spaces.MultiBinary(1))
+
+    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
+        super().reset(**options)
+        return self._seen(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return self._seen(), float(action["turn"] - action["go"][0]), False, False, {}
+
+    def _seen(self) -> Any:
+        place = self.np_random.random(2).astype(np.float32)
+        return {"place": place, "kind": int(self.np_random.integers(4))}
+
+
+def test_parts_in_any_order_are_the_same_in_every_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+
+    def policy(seen: Any) -> Any:
+        return {"turn": [0.2, 0.3, 0.5], "go": [0.5 + 0.1 * seen["kind"]]}
+
+    options: Any = {"episodes": 8, "horizon": 3, "resets": 16, "critics": ["linear"], "seed": 0}
+    found = revar.evaluate(_Unsorted(), policy, **options)
+    for suffix in SUFFIXES:
+        revar.save_dataset(found.dataset, tmp_path / f"data{suffix}")
+        assert same(revar.load_dataset(tmp_path / f"data{suffix}"), found.dataset)
+    revar.to_minari(found.dataset, "drift/parts-v0", _Unsorted())
+    again = revar.from_minari("drift/parts-v0")
+    assert same(replace(found.dataset, numbers=None), again)
+    seen = [
+        [*place, kind == 0, kind == 1, kind == 2, kind == 3] for kind, *place in again.observations
+    ]
+    inputs = found.return_findings.experience.inputs
+    assert np.array_equal(np.roll(inputs, 2, axis=1), seen)
+    revar.evaluate(_Unsorted(), policy, prior=again, **{**options, "seed": 1})
 
 
 def test_keys_that_minari_cannot_hold_are_refused_before_it_writes(

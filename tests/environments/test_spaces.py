@@ -62,7 +62,11 @@ def test_values_come_back_from_their_rows(space: Any) -> None:
 def test_spaces_come_back_from_json(space: Any) -> None:
     text = describe_space(space)
     json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-    assert read_space(text) == space
+    again = read_space(text)
+    assert again == space
+    space.seed(4)
+    rows = np.array([layout_of(space).row(space.sample()) for _ in range(20)])
+    assert np.array_equal(layout_of(again).inputs(rows), layout_of(space).inputs(rows))
 
 
 @pytest.mark.parametrize(
@@ -123,6 +127,7 @@ def test_critics_see_kinds_apart_and_large_images_as_means() -> None:
         (SPACES[5], 0.5, "observation 0.5 does not belong"),
         (SPACES[5], None, "observation None does not belong"),
         (SPACES[6], [0, 0], "does not belong to MultiDiscrete"),
+        (SPACES[6], [[1], [2, 3]], "does not belong to MultiDiscrete"),
         (SPACES[8], [0, 1, 2, 0], "does not belong to MultiBinary"),
         (SPACES[8], [0, 1], "does not belong to MultiBinary"),
         (SPACES[10], (1,), "does not belong to Tuple"),

@@ -1,6 +1,7 @@
 """Spaces described as JSON, and read again: never evaluated, never unpickled."""
 
 import json
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,17 @@ def read_space(text: str) -> Any:
         return _read(json.loads(text))
     except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
         raise InputError(f"{text!r} describes no space ({error})") from None
+
+
+def dict_parts(space: Any) -> dict[Any, Any]:
+    """The parts of a Dict by their keys, in one order however it was made: that of rows.
+
+    Gymnasium and Minari sort the keys of most Dicts, but not of one that was made of keywords.
+    """
+    try:
+        return dict(sorted(space.spaces.items(), key=itemgetter(0)))
+    except TypeError:  # keys that have no order
+        return dict(space.spaces)
 
 
 def _describe(space: Any) -> dict[str, Any]:
@@ -51,7 +63,7 @@ def _describe(space: Any) -> dict[str, Any]:
     if isinstance(space, spaces.Dict):
         return {
             "type": "Dict",
-            "spaces": [[key, _describe(part)] for key, part in space.spaces.items()],
+            "spaces": [[key, _describe(part)] for key, part in dict_parts(space).items()],
         }
     raise InputError(f"{space} cannot be described")
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from revar.environments.descriptions import read_space
+from revar.environments.descriptions import dict_parts, read_space
 from revar.environments.stand_ins import known_spaces
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
@@ -56,7 +56,8 @@ def layout_of(space: Any, what: str = "observation") -> Layout:
     if isinstance(space, spaces.Tuple):
         return PartsLayout(space, range(len(space.spaces)), space.spaces, what)
     if isinstance(space, spaces.Dict):
-        return PartsLayout(space, space.spaces.keys(), space.spaces.values(), what)
+        parts = dict_parts(space)
+        return PartsLayout(space, parts.keys(), parts.values(), what)
     raise InputError(
         f"{what}s are {space}; they must be Box, Discrete, MultiDiscrete, MultiBinary, or a Tuple "
         f"or Dict of these"
@@ -221,7 +222,10 @@ class NumbersLayout:
 
     def row(self, value: Any) -> NDArray[Any]:
         """The numbers."""
-        found = np.asarray(value)
+        try:
+            found = np.asarray(value)
+        except ValueError:  # parts of different lengths
+            found = np.array(None)
         good = found.shape == self.space.shape and found.dtype.kind in "biuf"
         if good:
             numbers = found.ravel() - self.start
