@@ -238,6 +238,21 @@ def test_a_campaign_that_another_process_deleted(address: str) -> None:
         assert Campaign.open(storage, "other").status().episodes == 0
 
 
+def test_a_log_that_is_removed_while_it_is_read_does_not_seem_complete(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("revar.campaigns.log.PAGE", 3)
+    with open_storage(address) as storage:
+        campaign = create(storage)
+        for _ in range(4):
+            play(campaign)
+        lines = export_text(campaign.definition, campaign.events(), "jsonl")
+        next(lines)
+        storage.delete("c")
+        with pytest.raises(StorageError, match="there is no campaign 'c'"):
+            list(lines)
+
+
 def test_campaigns_and_episodes_can_be_pickled(address: str) -> None:
     with open_storage(address) as storage:
         campaign = create(storage)
