@@ -7,7 +7,8 @@ import logging
 import resource
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from revar.campaigns import Campaign, MemoryStorage, StorageError
 from revar.campaigns.service import webhook
 from revar.campaigns.service.app import READY_SECONDS, make_app
 from revar.campaigns.service.logs import MOST_ALIKE, REQUESTS, WINDOW, JsonFormatter, RateLimit
+from revar.campaigns.service.metrics import Metrics
+from revar.campaigns.service.watching import WatchedStorage
 from revar.errors import InputError
 from tests.campaigns.serving import call, serving
 from tests.campaigns.worlds import Clock
@@ -154,6 +157,44 @@ def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
     assert lines[0] == "the storage cannot be written: the disk is full"
     assert "can be written again" in lines[1]
     assert "5 calls that failed" in lines[1]
+
+
+class Overlapping(Fragile):
+    """Something else happens while it looks for a campaign."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: list[Callable[[], object]] = []
+
+    def find(self, name: str) -> Any:
+        fails = self.reading_fails
+        self.meanwhile.pop()()
+        self._fail(fails)
+        return super().find(name)
+
+
+def test_calls_that_outlast_a_change_do_not_undo_it(caplog: pytest.LogCaptureFixture) -> None:
+    """Of many threads, one may have begun before an outage, or fail when it is over."""
+    storage = Overlapping()
+    storage.create("id", "c", b"{}")
+    watched = WatchedStorage(storage, Metrics())
+
+    def read(*, fails: bool) -> None:
+        storage.reading_fails = fails
+        with pytest.raises(StorageError) if fails else nullcontext():
+            watched.read("id", 0, 1)
+
+    storage.meanwhile.append(lambda: read(fails=True))
+    watched.find("c")
+    read(fails=True)
+    storage.meanwhile.append(lambda: read(fails=False))
+    with pytest.raises(StorageError):
+        watched.find("c")
+    read(fails=False)
+    lines = [each.getMessage() for each in caplog.records if each.name == "revar.storage"]
+    assert len(lines) == 2
+    assert lines[0] == "the storage cannot be read: the disk is full"
+    assert "can be read again" in lines[1] and "2 calls that failed" in lines[1]
 
 
 def logged(record_of: Any, formatter: logging.Formatter) -> list[str]:
