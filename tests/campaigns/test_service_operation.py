@@ -1,5 +1,6 @@
 """What somebody needs who runs a service: health, readiness, metrics, logs, a webhook."""
 
+import gc
 import http.server
 import io
 import json
@@ -68,6 +69,26 @@ def test_health_is_not_readiness(monkeypatch: pytest.MonkeyPatch) -> None:
         assert client.get("/health").status_code == 200
         storage.writing_fails = False
         assert client.get("/ready").status_code == 200
+
+
+def test_a_storage_that_fails_late_fills_no_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody waits any more when it fails."""
+    monkeypatch.setattr("revar.campaigns.service.app.READY_PATIENCE", 0.05)
+    monkeypatch.setattr("revar.campaigns.service.app.READY_SECONDS", 0.0)
+    storage, may_fail = Fragile(), threading.Event()
+    storage.writing_fails = True
+    fail = storage.check_writable
+    monkeypatch.setattr(storage, "check_writable", lambda: may_fail.wait(20) and fail())
+    with TestClient(make_app(storage), base_url=LOOPBACK) as client:
+        assert client.get("/ready").status_code == 503
+        may_fail.set()
+        until(lambda: "the storage cannot be written" in caplog.text)
+        time.sleep(0.05)
+        assert client.get("/ready").status_code == 503
+        gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 def test_a_full_disk_is_not_ready(tmp_path: Path) -> None:
