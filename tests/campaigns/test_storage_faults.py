@@ -409,7 +409,9 @@ def test_passwords_are_not_shown(address: str) -> None:
     assert "se/" not in str(caught.value)
 
 
-@pytest.mark.parametrize("password", ["SECRET%zz1", "SEC RET", "SECRET%"])
+@pytest.mark.parametrize(
+    "password", ["SECRET%zz1", "SEC RET", "SECRET%", "SEC@RET", "SEC?RET", "SEC/RET", "S@EC:RET"]
+)
 def test_passwords_that_cannot_be_read_are_not_shown_either(password: str) -> None:
     with pytest.raises((StorageError, InputError)) as caught:
         open_storage(f"postgresql://u:{password}@127.0.0.1:1/db", create=False)

@@ -49,12 +49,11 @@ class PostgresStorage(SQLStorage, ForkAware):
         # What it would say of a server that is not there, the errors below say.
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         try:
-            self._psycopg.conninfo.conninfo_to_dict(url)
+            host = self._psycopg.conninfo.conninfo_to_dict(url).get("host", "")
         except self._psycopg.Error:  # whose text may quote the password
-            raise InputError(
-                "the address of the PostgreSQL storage cannot be read; signs like % and spaces in "
-                "a password must be percent-encoded"
-            ) from None
+            raise _unreadable() from None
+        if "@" in host[1:]:  # then part of the password would be taken for the host, and shown
+            raise _unreadable()
         self._url = url
         self._writers, self._readers = self._connect()
         try:
@@ -208,6 +207,13 @@ def _version(connection: Any) -> int:
 def _fetch(connection: Any, query: str, values: Any) -> Rows:
     cursor = connection.execute(query.replace("?", "%s"), values)
     return cursor.fetchall() if cursor.description else []
+
+
+def _unreadable() -> InputError:
+    return InputError(
+        "the address of the PostgreSQL storage cannot be read; signs like %, @ and spaces in a "
+        "password must be percent-encoded"
+    )
 
 
 def _storage_error(error: Exception) -> StorageError:
