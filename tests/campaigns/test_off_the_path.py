@@ -1,5 +1,6 @@
 """What requests do not wait for: plans, campaigns of others that are opened, and downloads."""
 
+import asyncio
 import threading
 import time
 import urllib.request
@@ -13,6 +14,7 @@ from revar.campaigns import Campaign, MemoryStorage, Storage, StorageError
 from revar.campaigns.export import export_text
 from revar.campaigns.service import threads
 from revar.campaigns.service.app import make_app
+from revar.campaigns.service.metrics import Metrics
 from revar.campaigns.storage.interface import StoredEvent
 from revar.strategies.strategy import make_plan
 from tests.campaigns.test_service_operation import value
@@ -150,7 +152,8 @@ def test_a_download_is_made_piece_by_piece(
 ) -> None:
     """The first lines have left, and are read, before the log is."""
     monkeypatch.setattr("revar.campaigns.log.PAGE", 30)
-    monkeypatch.setattr(threads, "LINES", 5)
+    monkeypatch.setattr(threads, "FIRST_PIECE", 100)
+    monkeypatch.setattr(threads, "PIECE", 200)
     storage = HeldUp()
     policy = {"s": [0.5, 0.5]}
     campaign = Campaign.create(
@@ -170,3 +173,37 @@ def test_a_download_is_made_piece_by_piece(
         export_text(campaign.definition, campaign.events(), form)
     )
     assert len(lines) == 40 + above
+
+
+def test_a_download_rests_while_others_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    rested: list[float] = []
+    sleep = asyncio.sleep
+
+    async def rest(seconds: float) -> None:
+        rested.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(threads.asyncio, "sleep", rest)
+    for name in ("FIRST_PIECE", "PIECE"):
+        monkeypatch.setattr(threads, name, 1)
+    storage = MemoryStorage()
+    Campaign.create(storage, "ads", actions=2, horizon=1, episodes=1)
+
+    def lines(campaign: Campaign) -> Iterator[str]:
+        for number in range(6):
+            time.sleep(0.05)
+            yield f"{number}\n"
+
+    async def run() -> None:
+        campaigns = threads.CampaignThreads(storage, Metrics())
+        got = []
+        async for piece in await campaigns.download("ads", lines):
+            got.append(piece)
+            if piece in ("1\n", "4\n"):
+                await campaigns.find("ads")
+        assert got == [f"{number}\n" for number in range(6)]
+        assert len(rested) == 2
+        assert min(rested) >= 0.05 * threads.REST
+        await campaigns.stop()
+
+    asyncio.run(run())
