@@ -133,6 +133,36 @@ def test_one_that_is_opened_does_not_hold_up_others(monkeypatch: pytest.MonkeyPa
             waiting.join()
 
 
+def test_opening_rests_while_others_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = MemoryStorage()
+    for name in ("slow", "quick"):
+        Campaign.create(storage, name, actions=2, horizon=1, episodes=1)
+    open_campaign, read, may_go_on = Campaign.open, threading.Event(), threading.Event()
+    took: list[float] = []
+
+    def read_pages(storage: Storage, name: str, progress: Callable[[int, int], None]) -> Campaign:
+        if name == "slow":
+            for page in range(3):
+                if page == 1:  # while which others ask
+                    read.set()
+                    assert may_go_on.wait(20)
+                time.sleep(0.2)
+                began = time.monotonic()
+                progress(page, 3)
+                took.append(time.monotonic() - began)
+        return open_campaign(storage, name)
+
+    monkeypatch.setattr(Campaign, "open", read_pages)
+    with TestClient(make_app(storage), base_url=LOOPBACK) as client:
+        waiting = threading.Thread(target=lambda: client.get("/api/campaigns/slow"))
+        waiting.start()
+        assert read.wait(20)
+        assert client.get("/api/campaigns/quick").status_code == 200
+        may_go_on.set()
+        waiting.join()
+    assert took[1] > 0.2 * threads.REST_OF_OPENING > max(took[0], took[2])
+
+
 class HeldUp(MemoryStorage):
     """Gives a download the first page of a log, and the next only once its caller has read that."""
 

@@ -21,7 +21,9 @@ from revar.campaigns.storage.interface import MissingCampaignError, Storage
 READERS, OPENERS, DOWNLOADERS, PLANNERS, WRITERS = 8, 64, 4, 2, 8  # threads
 LISTED_AT_ONCE = 4  # campaigns that are opened for a list at a time
 FIRST_PIECE, PIECE = 2**10, 2**16  # characters of a download sent at once: few at first
-REST = 3.0  # times as long as a piece took: what a download leaves to others that ask meanwhile
+# What downloads and long logs leave to others that ask meanwhile: Python runs one thread at a time.
+REST = 3.0  # times as long as a piece of a download took
+REST_OF_OPENING = 1.0  # times as long as a page of a log took, for which somebody waits
 STOPPING = 8.0  # seconds that commands under way get when the service stops
 CLOSING = 1.0  # seconds more for the storage to be closed
 POOL = "revar-"  # begins the names of threads that Python would wait for at its end
@@ -189,8 +191,14 @@ class CampaignThreads:
             thread.stop()
 
     async def _open(self, name: str) -> CampaignThread:
+        began, asked = time.monotonic(), self._asked
+
         def note(read: int, length: int) -> None:
+            nonlocal began, asked
             self._progress[name] = read, length
+            if self._asked > asked:
+                time.sleep(REST_OF_OPENING * (time.monotonic() - began))
+            began, asked = time.monotonic(), self._asked
 
         campaign = await self._in_pool(
             self._openers, lambda: Campaign.open(self.storage, name, progress=note)
@@ -219,7 +227,7 @@ class CampaignThreads:
         return await self.read(name, reader)
 
     async def _pieces(self, lines: Iterator[str]) -> AsyncIterator[str]:
-        """The pieces; Python runs one thread at a time, and others may need it more."""
+        """The pieces, with rests where others ask."""
         wanted = FIRST_PIECE
         while True:
             asked = self._asked
