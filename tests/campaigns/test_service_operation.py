@@ -22,6 +22,7 @@ from revar.campaigns.service.app import READY_SECONDS, make_app
 from revar.campaigns.service.logs import MOST_ALIKE, REQUESTS, WINDOW, JsonFormatter, RateLimit
 from revar.campaigns.service.metrics import Metrics
 from revar.campaigns.service.watching import WatchedStorage
+from revar.campaigns.storage.interface import LockedError
 from revar.errors import InputError
 from tests.campaigns.serving import call, serving
 from tests.campaigns.worlds import Clock
@@ -178,6 +179,21 @@ def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
     assert lines[0] == "the storage cannot be written: the disk is full"
     assert "can be written again" in lines[1]
     assert "5 calls that failed" in lines[1]
+
+
+def test_a_locked_campaign_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
+    storage = MemoryStorage()
+    with TestClient(make_app(storage), base_url=LOOPBACK) as client:
+        client.post("/api/campaigns", json=QUESTION)
+        storage.append = raise_locked  # type: ignore[method-assign]
+        assert client.post("/api/campaigns/ads/episodes", json={}).status_code == 503
+        assert value(client, 'revar_storage_errors_total{access="written"}') == 1
+        assert value(client, 'revar_storage_up{access="written"}') == 1
+    assert [each for each in caplog.records if each.name == "revar.storage"] == []
+
+
+def raise_locked(*_: Any) -> Any:
+    raise LockedError("others hold its row")
 
 
 class Overlapping(Fragile):

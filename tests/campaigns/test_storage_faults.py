@@ -31,6 +31,7 @@ from revar.campaigns import (
 from revar.campaigns.export import export_text
 from revar.campaigns.service.app import make_app
 from revar.campaigns.storage import connections, forking, postgres, sqlite
+from revar.campaigns.storage.interface import LockedError
 from revar.campaigns.storage.sqlite_connections import Reader
 from revar.cli.main import revar
 from revar.errors import InputError
@@ -103,7 +104,7 @@ def test_a_locked_row_stalls_its_own_campaign_alone(
         monkeypatch.setattr(postgres, "LOCK_PATIENCE", 0.1)
         with open_storage(postgres_url) as impatient:
             campaign = Campaign.open(impatient, "locked")
-            with pytest.raises(StorageError, match="lock timeout"):
+            with pytest.raises(LockedError, match="lock timeout"):
                 campaign.start_episode()
         other.rollback()
         waiting.join(SOON)

@@ -11,6 +11,7 @@ from revar.campaigns.storage.interface import (
     AppendResult,
     CopyError,
     Entry,
+    LockedError,
     MissingCampaignError,
     NameTakenError,
     Snapshot,
@@ -38,13 +39,13 @@ class _Outage:
         self.calls = 0
         self._changed = float("-inf")  # when it last began or ended
         self._lock = threading.Lock()
-        self._errors = metrics.storage_errors.labels(access)
+        self.errors = metrics.storage_errors.labels(access)
         self._up = metrics.storage_up.labels(access)
         self._up.set(1)
 
     def failed(self, asked: float, error: StorageError) -> None:
         """A call that was made at that time failed."""
-        self._errors.inc()
+        self.errors.inc()
         with self._lock:
             self.calls += 1
             if self.began is not None or asked < self._changed:
@@ -141,6 +142,9 @@ class WatchedStorage(Storage):
             result = method(*arguments, **named)
         except (NameTakenError, CopyError, MissingCampaignError):
             outage.worked(asked)  # it has looked
+            raise
+        except LockedError:  # of one campaign, while others go on
+            outage.errors.inc()
             raise
         except StorageError as error:
             outage.failed(asked, error)

@@ -11,6 +11,7 @@ from revar.campaigns.storage.interface import (
     AppendResult,
     CopyError,
     Entry,
+    LockedError,
     MissingCampaignError,
     NameTakenError,
     StorageError,
@@ -29,6 +30,7 @@ MIGRATION_LOCK = 0x72657672  # advisory: two processes that open a new database 
 NOW = "extract(epoch FROM clock_timestamp())::double precision"
 LOCK_PATIENCE = 10.0  # seconds to wait for a row that another transaction holds
 LITTLE_PATIENCE = 0.5  # the same, and for a connection, where something may be left undone
+LOCK_NOT_AVAILABLE = "55P03"  # the server's code where that was not enough
 WRITERS, READERS = 8, 4  # connections at most
 
 
@@ -137,8 +139,8 @@ class PostgresStorage(SQLStorage, ForkAware):
         try:
             self._run(self._writers, carry_out, LITTLE_PATIENCE)
         except StorageError as error:
-            busy = self._psycopg.errors.LockNotAvailable, self._pools.PoolTimeout
-            if not isinstance(error.__cause__, busy):
+            busy = isinstance(error.__cause__, self._pools.PoolTimeout)
+            if not busy and not isinstance(error, LockedError):
                 raise
 
     def _atomically(self, work: Callable[[Execute], Result]) -> Result:
@@ -218,4 +220,6 @@ def _unreadable() -> InputError:
 
 def _storage_error(error: Exception) -> StorageError:
     reason = " ".join(str(error).split())
-    return StorageError(f"PostgreSQL: {without_password(reason)}")
+    locked = getattr(error, "sqlstate", None) == LOCK_NOT_AVAILABLE
+    kind = LockedError if locked else StorageError
+    return kind(f"PostgreSQL: {without_password(reason)}")
