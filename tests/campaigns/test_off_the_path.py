@@ -213,7 +213,7 @@ def test_a_download_rests_while_others_ask(monkeypatch: pytest.MonkeyPatch) -> N
         rested.append(seconds)
         await sleep(0)
 
-    monkeypatch.setattr(threads.asyncio, "sleep", rest)
+    monkeypatch.setattr("revar.campaigns.service.threads.asyncio.sleep", rest)
     for name in ("FIRST_PIECE", "PIECE"):
         monkeypatch.setattr(threads, name, 1)
     storage = MemoryStorage()

@@ -181,11 +181,13 @@ def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
     assert "5 calls that failed" in lines[1]
 
 
-def test_a_locked_campaign_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_locked_campaign_is_no_outage(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     storage = MemoryStorage()
     with TestClient(make_app(storage), base_url=LOOPBACK) as client:
         client.post("/api/campaigns", json=QUESTION)
-        storage.append = raise_locked  # type: ignore[method-assign]
+        monkeypatch.setattr(storage, "append", raise_locked)
         assert client.post("/api/campaigns/ads/episodes", json={}).status_code == 503
         assert value(client, 'revar_storage_errors_total{access="written"}') == 1
         assert value(client, 'revar_storage_up{access="written"}') == 1
