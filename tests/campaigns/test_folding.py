@@ -20,6 +20,7 @@ from revar.campaigns.events import (
 )
 from revar.campaigns.export import export_text
 from revar.campaigns.folding import fold
+from revar.campaigns.requests import ActRequest, RewardReport
 from revar.campaigns.rules import replay
 from revar.campaigns.snapshots import snapshot_of
 from revar.campaigns.state import CampaignState
@@ -175,6 +176,29 @@ def test_a_campaign_that_is_full_goes_on_in_states_it_knows(
         other.act(9, [0.5, 0.5])
     other.act(2, [0.5, 0.5])
     assert campaign.status().steps == 5
+
+
+@pytest.mark.parametrize("of_acts", [True, False])
+def test_new_states_of_one_commit_must_fit_together(
+    of_acts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(definition, "MOST_CELLS", 2 * 5 * 4)  # room for four states
+    campaign = Campaign.create(
+        MemoryStorage(), "c", actions=2, horizon=5, episodes=9, strategy="on-policy", seed=1
+    )
+    row, names = [0.5, 0.5], [0, 1, 2, 2, 3, 4, 5]
+    ids = [episode.id for episode in campaign.start_episodes(len(names))]
+    found: list[Any]
+    if of_acts:
+        asked = zip(ids, [0] * 7, names, strict=True)
+        found = [*campaign.act_many(ActRequest(*each, row) for each in asked)]
+    else:
+        campaign.act_many(ActRequest(each, 0, 0, row) for each in ids)
+        told = zip(ids, [0] * 7, [1.0] * 7, names, strict=True)
+        found = [*campaign.reward_many(RewardReport(*each) for each in told)]
+    assert [isinstance(each, CampaignError) for each in found] == [False] * 5 + [True] * 2
+    assert "5 is new, and horizon 5, 2 actions and 5 states" in str(found[-1])
+    assert campaign.read(lambda state, _: len(state.collection.states)) == 4
 
 
 def test_an_act_repeated_after_the_end_gives_the_same_action() -> None:

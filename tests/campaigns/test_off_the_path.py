@@ -1,5 +1,6 @@
 """What requests do not wait for: plans, campaigns of others that are opened, and downloads."""
 
+import asyncio
 import threading
 import time
 import urllib.request
@@ -13,6 +14,7 @@ from revar.campaigns import Campaign, MemoryStorage, Storage, StorageError
 from revar.campaigns.export import export_text
 from revar.campaigns.service import threads
 from revar.campaigns.service.app import make_app
+from revar.campaigns.service.metrics import Metrics
 from revar.campaigns.storage.interface import StoredEvent
 from revar.strategies.strategy import make_plan
 from tests.campaigns.test_service_operation import value
@@ -131,6 +133,36 @@ def test_one_that_is_opened_does_not_hold_up_others(monkeypatch: pytest.MonkeyPa
             waiting.join()
 
 
+def test_opening_rests_while_others_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = MemoryStorage()
+    for name in ("slow", "quick"):
+        Campaign.create(storage, name, actions=2, horizon=1, episodes=1)
+    open_campaign, read, may_go_on = Campaign.open, threading.Event(), threading.Event()
+    took: list[float] = []
+
+    def read_pages(storage: Storage, name: str, progress: Callable[[int, int], None]) -> Campaign:
+        if name == "slow":
+            for page in range(3):
+                if page == 1:  # while which others ask
+                    read.set()
+                    assert may_go_on.wait(20)
+                time.sleep(0.2)
+                began = time.monotonic()
+                progress(page, 3)
+                took.append(time.monotonic() - began)
+        return open_campaign(storage, name)
+
+    monkeypatch.setattr(Campaign, "open", read_pages)
+    with TestClient(make_app(storage), base_url=LOOPBACK) as client:
+        waiting = threading.Thread(target=lambda: client.get("/api/campaigns/slow"))
+        waiting.start()
+        assert read.wait(20)
+        assert client.get("/api/campaigns/quick").status_code == 200
+        may_go_on.set()
+        waiting.join()
+    assert took[1] > 0.2 * threads.REST_OF_OPENING > max(took[0], took[2])
+
+
 class HeldUp(MemoryStorage):
     """Gives a download the first page of a log, and the next only once its caller has read that."""
 
@@ -150,7 +182,8 @@ def test_a_download_is_made_piece_by_piece(
 ) -> None:
     """The first lines have left, and are read, before the log is."""
     monkeypatch.setattr("revar.campaigns.log.PAGE", 30)
-    monkeypatch.setattr(threads, "LINES", 5)
+    monkeypatch.setattr(threads, "FIRST_PIECE", 100)
+    monkeypatch.setattr(threads, "PIECE", 200)
     storage = HeldUp()
     policy = {"s": [0.5, 0.5]}
     campaign = Campaign.create(
@@ -170,3 +203,37 @@ def test_a_download_is_made_piece_by_piece(
         export_text(campaign.definition, campaign.events(), form)
     )
     assert len(lines) == 40 + above
+
+
+def test_a_download_rests_while_others_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    rested: list[float] = []
+    sleep = asyncio.sleep
+
+    async def rest(seconds: float) -> None:
+        rested.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr("revar.campaigns.service.threads.asyncio.sleep", rest)
+    for name in ("FIRST_PIECE", "PIECE"):
+        monkeypatch.setattr(threads, name, 1)
+    storage = MemoryStorage()
+    Campaign.create(storage, "ads", actions=2, horizon=1, episodes=1)
+
+    def lines(campaign: Campaign) -> Iterator[str]:
+        for number in range(6):
+            time.sleep(0.05)
+            yield f"{number}\n"
+
+    async def run() -> None:
+        campaigns = threads.CampaignThreads(storage, Metrics())
+        got = []
+        async for piece in await campaigns.download("ads", lines):
+            got.append(piece)
+            if piece in ("1\n", "4\n"):
+                await campaigns.find("ads")
+        assert got == [f"{number}\n" for number in range(6)]
+        assert len(rested) == 2
+        assert min(rested) >= 0.05 * threads.REST
+        await campaigns.stop()
+
+    asyncio.run(run())

@@ -141,7 +141,7 @@ def test_a_plan_that_is_put_off_is_the_same_for_all(
 
 
 def decide(command: Command, state: CampaignState, now: float) -> None:
-    propose(state, command, LeaseClock(MemoryStorage(lambda: now)))
+    propose(state, command, LeaseClock(MemoryStorage(lambda: now)), set())
 
 
 class Racing(MemoryStorage):

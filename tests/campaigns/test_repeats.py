@@ -161,7 +161,7 @@ def test_two_processes_that_tell_different_policies(campaign: Campaign) -> None:
     other = Campaign.open(storage, "sent")
     mine, yours = one.start_episode(), other.start_episode()
     command = Act(yours.id, 0, b'"s"', [0.1, 0.9])
-    events, _ = other.read(lambda state, _: propose(state, command, LeaseClock(storage)))
+    events, _ = other.read(lambda state, _: propose(state, command, LeaseClock(storage), set()))
     assert len(events) == 1  # not yet appended
     mine.act("s", [0.5, 0.5])
     assert yours.act("s", [0.5, 0.5]) in (0, 1)

@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -117,6 +118,12 @@ def test_a_snapshot_that_is_damaged_is_ignored(monkeypatch: pytest.MonkeyPatch) 
     for body in damaged:
         assert restore(campaign.definition, Snapshot(saved.position, body)).position == 0
     assert restore(campaign.definition, Snapshot(saved.position + 1, saved.body)).position == 0
+    # Written whole, but by somebody who means something else.
+    record = msgspec.msgpack.decode(saved.body[snapshots.DIGEST :])
+    for field, other in (("leases", ["nobody"]), ("history", [1]), ("late", None)):
+        data = msgspec.msgpack.encode({**record, field: other})
+        body = snapshots._digest(saved.position, data) + data
+        assert restore(campaign.definition, Snapshot(saved.position, body)).position == 0
     monkeypatch.setattr(snapshots, "FORMAT", snapshots.FORMAT + 1)
     assert restore(campaign.definition, saved).position == 0
 

@@ -1,5 +1,6 @@
 """What somebody needs who runs a service: health, readiness, metrics, logs, a webhook."""
 
+import gc
 import http.server
 import io
 import json
@@ -7,7 +8,8 @@ import logging
 import resource
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,9 @@ from revar.campaigns import Campaign, MemoryStorage, StorageError
 from revar.campaigns.service import webhook
 from revar.campaigns.service.app import READY_SECONDS, make_app
 from revar.campaigns.service.logs import MOST_ALIKE, REQUESTS, WINDOW, JsonFormatter, RateLimit
+from revar.campaigns.service.metrics import Metrics
+from revar.campaigns.service.watching import WatchedStorage
+from revar.campaigns.storage.interface import LockedError
 from revar.errors import InputError
 from tests.campaigns.serving import call, serving
 from tests.campaigns.worlds import Clock
@@ -65,6 +70,26 @@ def test_health_is_not_readiness(monkeypatch: pytest.MonkeyPatch) -> None:
         assert client.get("/health").status_code == 200
         storage.writing_fails = False
         assert client.get("/ready").status_code == 200
+
+
+def test_a_storage_that_fails_late_fills_no_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody waits any more when it fails."""
+    monkeypatch.setattr("revar.campaigns.service.app.READY_PATIENCE", 0.05)
+    monkeypatch.setattr("revar.campaigns.service.app.READY_SECONDS", 0.0)
+    storage, may_fail = Fragile(), threading.Event()
+    storage.writing_fails = True
+    fail = storage.check_writable
+    monkeypatch.setattr(storage, "check_writable", lambda: may_fail.wait(20) and fail())
+    with TestClient(make_app(storage), base_url=LOOPBACK) as client:
+        assert client.get("/ready").status_code == 503
+        may_fail.set()
+        until(lambda: "the storage cannot be written" in caplog.text)
+        time.sleep(0.05)
+        assert client.get("/ready").status_code == 503
+        gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 def test_a_full_disk_is_not_ready(tmp_path: Path) -> None:
@@ -154,6 +179,61 @@ def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
     assert lines[0] == "the storage cannot be written: the disk is full"
     assert "can be written again" in lines[1]
     assert "5 calls that failed" in lines[1]
+
+
+def test_a_locked_campaign_is_no_outage(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    storage = MemoryStorage()
+    with TestClient(make_app(storage), base_url=LOOPBACK) as client:
+        client.post("/api/campaigns", json=QUESTION)
+        monkeypatch.setattr(storage, "append", raise_locked)
+        assert client.post("/api/campaigns/ads/episodes", json={}).status_code == 503
+        assert value(client, 'revar_storage_errors_total{access="written"}') == 1
+        assert value(client, 'revar_storage_up{access="written"}') == 1
+    assert [each for each in caplog.records if each.name == "revar.storage"] == []
+
+
+def raise_locked(*_: Any) -> Any:
+    raise LockedError("others hold its row")
+
+
+class Overlapping(Fragile):
+    """Something else happens while it looks for a campaign."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: list[Callable[[], object]] = []
+
+    def find(self, name: str) -> Any:
+        fails = self.reading_fails
+        self.meanwhile.pop()()
+        self._fail(fails)
+        return super().find(name)
+
+
+def test_calls_that_outlast_a_change_do_not_undo_it(caplog: pytest.LogCaptureFixture) -> None:
+    """Of many threads, one may have begun before an outage, or fail when it is over."""
+    storage = Overlapping()
+    storage.create("id", "c", b"{}")
+    watched = WatchedStorage(storage, Metrics())
+
+    def read(*, fails: bool) -> None:
+        storage.reading_fails = fails
+        with pytest.raises(StorageError) if fails else nullcontext():
+            watched.read("id", 0, 1)
+
+    storage.meanwhile.append(lambda: read(fails=True))
+    watched.find("c")
+    read(fails=True)
+    storage.meanwhile.append(lambda: read(fails=False))
+    with pytest.raises(StorageError):
+        watched.find("c")
+    read(fails=False)
+    lines = [each.getMessage() for each in caplog.records if each.name == "revar.storage"]
+    assert len(lines) == 2
+    assert lines[0] == "the storage cannot be read: the disk is full"
+    assert "can be read again" in lines[1] and "2 calls that failed" in lines[1]
 
 
 def logged(record_of: Any, formatter: logging.Formatter) -> list[str]:

@@ -211,7 +211,7 @@ def test_events_carry_names_where_there_are_several() -> None:
     episode = campaign.start_episode()
     command = Act(episode.id, 0, b'"cart"', SHOP)
     (event,), _ = campaign.read(
-        lambda state, _: propose(state, command, LeaseClock(campaign.storage))
+        lambda state, _: propose(state, command, LeaseClock(campaign.storage), set())
     )
     assert msgspec.json.decode(encode_event(event))["probabilities"] == SHOP
 

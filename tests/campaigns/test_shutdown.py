@@ -1,12 +1,12 @@
 """A service that is told to stop ends in bounded time, though its storage never answers."""
 
 import http.client
+import json
 import signal
 import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
 from typing import Any
 
 from revar.campaigns import Campaign, MemoryStorage
@@ -48,12 +48,12 @@ def run_service() -> None:
     )
 
 
-def ask(port: int, method: str, path: str) -> None:
+def ask(port: int, method: str, path: str, answers: dict[str, Any]) -> None:
     """Ask for what never comes."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    with suppress(OSError, http.client.HTTPException):
-        connection.request(method, path, "{}", {"Content-Type": "application/json"})
-        connection.getresponse()
+    connection.request(method, path, "{}", {"Content-Type": "application/json"})
+    reply = connection.getresponse()
+    answers[path] = reply.status, json.loads(reply.read())["error"]["message"]
     connection.close()
 
 
@@ -65,8 +65,9 @@ def test_a_storage_that_never_answers_does_not_keep_the_service() -> None:
         try:
             assert process.stdout is not None
             port = int(process.stdout.readline().rpartition(":")[2])
+            answers: dict[str, Any] = {}
             asked = [
-                threading.Thread(target=ask, args=(port, *each), daemon=True)
+                threading.Thread(target=ask, args=(port, *each, answers), daemon=True)
                 for each in (("POST", START), ("GET", READY))
             ]
             for each in asked:
@@ -83,3 +84,6 @@ def test_a_storage_that_never_answers_does_not_keep_the_service() -> None:
     for each in asked:
         each.join(5)
         assert not each.is_alive()
+    assert answers[START] == (503, "the service is shutting down")  # to be asked again
+    assert answers[READY][0] == 503
+    assert "Traceback" not in told

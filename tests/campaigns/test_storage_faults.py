@@ -31,6 +31,7 @@ from revar.campaigns import (
 from revar.campaigns.export import export_text
 from revar.campaigns.service.app import make_app
 from revar.campaigns.storage import connections, forking, postgres, sqlite
+from revar.campaigns.storage.interface import LockedError
 from revar.campaigns.storage.sqlite_connections import Reader
 from revar.cli.main import revar
 from revar.errors import InputError
@@ -103,7 +104,7 @@ def test_a_locked_row_stalls_its_own_campaign_alone(
         monkeypatch.setattr(postgres, "LOCK_PATIENCE", 0.1)
         with open_storage(postgres_url) as impatient:
             campaign = Campaign.open(impatient, "locked")
-            with pytest.raises(StorageError, match="lock timeout"):
+            with pytest.raises(LockedError, match="lock timeout"):
                 campaign.start_episode()
         other.rollback()
         waiting.join(SOON)
@@ -236,6 +237,21 @@ def test_a_campaign_that_another_process_deleted(address: str) -> None:
             if again is not None:
                 elsewhere.delete("c")
         assert Campaign.open(storage, "other").status().episodes == 0
+
+
+def test_a_log_that_is_removed_while_it_is_read_does_not_seem_complete(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("revar.campaigns.log.PAGE", 3)
+    with open_storage(address) as storage:
+        campaign = create(storage)
+        for _ in range(4):
+            play(campaign)
+        lines = export_text(campaign.definition, campaign.events(), "jsonl")
+        next(lines)
+        storage.delete("c")
+        with pytest.raises(StorageError, match="there is no campaign 'c'"):
+            list(lines)
 
 
 def test_campaigns_and_episodes_can_be_pickled(address: str) -> None:
@@ -394,7 +410,9 @@ def test_passwords_are_not_shown(address: str) -> None:
     assert "se/" not in str(caught.value)
 
 
-@pytest.mark.parametrize("password", ["SECRET%zz1", "SEC RET", "SECRET%"])
+@pytest.mark.parametrize(
+    "password", ["SECRET%zz1", "SEC RET", "SECRET%", "SEC@RET", "SEC?RET", "SEC/RET", "S@EC:RET"]
+)
 def test_passwords_that_cannot_be_read_are_not_shown_either(password: str) -> None:
     with pytest.raises((StorageError, InputError)) as caught:
         open_storage(f"postgresql://u:{password}@127.0.0.1:1/db", create=False)

@@ -1,8 +1,10 @@
 """`revar campaign` and `revar serve`."""
 
 import json
+import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -11,9 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import revar
+from revar.campaigns.log import PAGE
 from revar.cli import main
 from revar.errors import InputError
-from tests.campaigns.serving import Service, call, serving
+from tests.campaigns.serving import COMMAND, Service, call, serving
 
 
 @pytest.fixture
@@ -51,6 +54,28 @@ def test_from_create_to_close(storage: str, tmp_path: Path) -> None:
     assert [found["name"] for found in json.loads(said(storage, "list", "--json"))] == ["ads"]
     assert "closed" in said(storage, "close", "ads")
     assert json.loads(said(storage, "status", "ads", "--json"))["spent"]
+
+
+def test_people_see_how_much_of_a_long_log_was_read(storage: str) -> None:
+    campaign = revar.Campaign.create(storage, "ads", actions=2, horizon=1, episodes=5)
+    campaign.storage.append(campaign.id, [b"damaged"] * (PAGE + 1))
+    campaign.storage.close()
+    terminal, its_end = os.openpty()
+    os.set_blocking(terminal, False)
+    for arguments in (["status", "ads"], ["list"]):
+        done = subprocess.run(
+            [*COMMAND, "campaign", *arguments, "--storage", storage],
+            stdout=subprocess.PIPE,
+            stderr=its_end,
+            check=True,
+            env={**os.environ, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "100"},
+        )
+        seen = os.read(terminal, 10_000).decode()
+        assert "reading the log of ads" in seen and f"{PAGE}/{PAGE + 1} events" in seen
+        assert "ads" in done.stdout.decode() and "reading" not in done.stdout.decode()
+    for end in (terminal, its_end):
+        os.close(end)
+    assert run(storage, "status", "ads").stderr == ""
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_waits_double() -> None:
     assert waits == pytest.approx([0.0, 0.1, 0.2, 0.4])
 
 
-@pytest.mark.parametrize("status", [429, 502, 503, 504])
+@pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
 def test_what_passes_is_tried_again(status: int) -> None:
     found, waits = names_after([Received(status, b"<html>"), Received(200, NAMES)])
     assert found is not None

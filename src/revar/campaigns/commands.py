@@ -176,12 +176,18 @@ def extend_budget(
 
 
 def propose(
-    state: CampaignState, command: Command, clock: LeaseClock, *, put_plan_off: bool = False
+    state: CampaignState,
+    command: Command,
+    clock: LeaseClock,
+    new_states: set[bytes],
+    *,
+    put_plan_off: bool = False,
 ) -> tuple[list[Event], Verdict]:
     """The events that would carry the command out, and the verdict on it as things stand.
 
-    There are events only where the command would take effect. The state does not change. With
-    `put_plan_off` an act does not wait for a plan that is due.
+    There are events only where the command would take effect. The state does not change, but
+    `new_states` do: those that are named first in the commit which these events will be part of.
+    With `put_plan_off` an act does not wait for a plan that is due.
     """
     event = _event(command) if isinstance(command, Act) else command
     if isinstance(event, Started) and event.merged:
@@ -195,9 +201,10 @@ def propose(
         return [], verdict
     try:
         if isinstance(command, Act):
+            _check_room(state, new_states, command.state, "the state")
             event = _decide(state, command, put_plan_off)
         elif isinstance(event, Rewarded):
-            _check_room(state, event.following, "next_state")
+            _check_room(state, new_states, event.following, "next_state")
     except InputError as error:
         return [], refusal("invalid", str(error))
     return [event], verdict
@@ -241,7 +248,6 @@ def _event(
 
 def _decide(state: CampaignState, command: Act, put_plan_off: bool) -> Acted:
     definition = state.definition
-    _check_room(state, command.state, "the state")
     episode = state.records[command.episode].episode
     if episode is None:
         raise AssertionError(f"episode {command.episode} is over")
@@ -266,15 +272,16 @@ def _check_size(definition: Definition, states: int) -> None:
     check_size(definition.horizon, definition.actions, states, len(definition.names))
 
 
-def _check_room(state: CampaignState, key: bytes | None, name: str) -> None:
-    """Refuse a state that is new, where the campaign has no room for another."""
+def _check_room(state: CampaignState, new_states: set[bytes], key: bytes | None, name: str) -> None:
+    """Refuse a state that is new, where the campaign has no room for it beside other new ones."""
     states = state.collection.states
-    if key is None or key in states:
+    if key is None or key in states or key in new_states:
         return
     try:
-        _check_size(state.definition, len(states) + 1)
+        _check_size(state.definition, len(states) + len(new_states) + 1)
     except InputError as error:
         raise InputError(f"{name} {quoted(key)} is new, and {error}") from None
+    new_states.add(key)
 
 
 def _error(state: CampaignState, verdict: Verdict, clock: LeaseClock) -> CampaignError:

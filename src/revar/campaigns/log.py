@@ -135,6 +135,7 @@ class CampaignLog(ForkAware):
             events = decode_events([stored.body for stored in page])
             yield from zip((stored.time for stored in page), events, strict=True)
             after = page[-1].position
+        self._check_there()  # else the log would seem to end where it was removed
 
     def _check_there(self) -> None:
         """Refuse to go on where others have removed the campaign: a log never becomes shorter."""
@@ -186,6 +187,7 @@ class CampaignLog(ForkAware):
         with self._lock:
             self._read_on(None)
             begun: set[str] = set()  # episodes
+            new_states: set[bytes] = set()
             room, put_off = self._state.free, self._puts_plans_off()
             for place in places:
                 command = commands[place]
@@ -193,7 +195,9 @@ class CampaignLog(ForkAware):
                 if start is not None and (start in begun or 0 < len(begun) >= room):
                     waiting.append(place)
                     continue
-                needed, verdict = propose(self._state, command, self._clock, put_plan_off=put_off)
+                needed, verdict = propose(
+                    self._state, command, self._clock, new_states, put_plan_off=put_off
+                )
                 events += needed
                 if not needed:
                     replies[place] = answer(self._state, command, verdict, self._clock)

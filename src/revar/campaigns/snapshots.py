@@ -4,6 +4,7 @@ MessagePack of plain records behind a checksum. A snapshot is a convenience: one
 not understood is ignored, and the log is replayed from its beginning.
 """
 
+from contextlib import suppress
 from hashlib import blake2b
 
 import msgspec
@@ -92,10 +93,15 @@ def snapshot_of(state: CampaignState) -> Snapshot:
 def restore(definition: Definition, snapshot: Snapshot | None) -> CampaignState:
     """The state that was saved, or an empty one where there is no snapshot that can be used."""
     record = None if snapshot is None else read_snapshot(snapshot)
+    if snapshot is not None and record is not None:
+        with suppress(Exception):  # whatever is wrong with it, the log says the same
+            return _restore(definition, snapshot.position, record)
+    return CampaignState(definition)
+
+
+def _restore(definition: Definition, position: int, record: SavedState) -> CampaignState:
     state = CampaignState(definition)
-    if snapshot is None or record is None:
-        return state
-    state.position = snapshot.position
+    state.position = position
     state.unreadable, state.late = record.unreadable, record.late
     state.closed, state.archived = record.closed, record.archived
     state.merged, state.extensions = set(record.merged), set(record.extensions)
@@ -114,7 +120,10 @@ def read_snapshot(snapshot: Snapshot) -> SavedState | None:
     digest, data = snapshot.body[:DIGEST], snapshot.body[DIGEST:]
     if digest != _digest(snapshot.position, data):
         return None
-    return msgspec.msgpack.decode(data, type=SavedState)
+    try:
+        return msgspec.msgpack.decode(data, type=SavedState)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def _digest(position: int, data: bytes) -> bytes:

@@ -1,5 +1,8 @@
 """`revar campaign`: create, export and merge campaigns of a storage."""
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -187,7 +190,26 @@ def open_campaign(storage: str, name: str) -> "Campaign":
     """The campaign of that name."""
     from revar.campaigns import Campaign
 
-    return Campaign.open(storage, name)
+    with progress_of_reading(name) as progress:
+        return Campaign.open(storage, name, progress)
+
+
+@contextmanager
+def progress_of_reading(name: str) -> Iterator[Callable[[int, int], None]]:
+    """Shows people how much of a long log has been read, where there is no snapshot."""
+    with ExitStack() as stack:
+        shown: list[Callable[..., None]] = []
+
+        def tell(read: int, length: int) -> None:
+            if not shown and sys.stderr.isatty():
+                from revar.progress import progress_bar
+
+                bar = progress_bar(f"reading the log of {name}", "events")
+                shown.append(stack.enter_context(bar))
+            for show in shown:
+                show(read, length)
+
+        yield tell
 
 
 def _several(given: tuple[str, ...]) -> list[tuple[str, Any]]:

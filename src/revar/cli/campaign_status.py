@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from revar.cli.campaign import campaign, open_campaign, storage_option
+from revar.cli.campaign import campaign, open_campaign, progress_of_reading, storage_option
 
 if TYPE_CHECKING:
     from revar.campaigns import CampaignError, Status, Storage
@@ -69,7 +69,9 @@ def _find_all(store: "Storage") -> "Iterator[tuple[str, Status | CampaignError]]
 
     for entry in store.entries():
         try:
-            yield entry.name, Campaign(store, entry).status()
+            with progress_of_reading(entry.name) as progress:
+                found = Campaign(store, entry, progress).status()
+            yield entry.name, found
         except CampaignError as error:
             yield entry.name, error
 

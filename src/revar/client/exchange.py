@@ -17,7 +17,7 @@ from revar.client.errors import ERRORS, campaign_error
 from revar.client.service import Service, ServiceError
 from revar.errors import InputError
 
-TRANSIENT = (429, 502, 503, 504)  # statuses that another try may change
+TRANSIENT = (408, 429, 502, 503, 504)  # statuses that another try may change
 FIRST_WAIT = 0.1  # seconds before the second try, doubled before every further one
 LONGEST_WAIT = 5.0
 LONGEST_ASKED = 60.0  # seconds that a service may ask to wait for between two tries

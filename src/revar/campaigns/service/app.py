@@ -135,11 +135,18 @@ class Readiness:
             self._looking.done() and loop.time() > self._looked + READY_SECONDS
         ):
             self._looking = loop.create_task(self._campaigns.check_writable())
+            self._looking.add_done_callback(_take_note)
             self._looked = loop.time()
         try:
             await asyncio.wait_for(asyncio.shield(self._looking), READY_PATIENCE)
         except TimeoutError:
             raise StorageError("the storage takes too long") from None
+
+
+def _take_note(looking: "asyncio.Task[None]") -> None:
+    """Who asked may have gone when it fails at last; asyncio would log that nobody was told."""
+    if not looking.cancelled():
+        looking.exception()
 
 
 async def health(request: Request) -> Response:  # noqa: ARG001 - as routes are called

@@ -1,5 +1,6 @@
 """What a service counts and times, for Prometheus, and the line that it logs for a request."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, MutableMapping
@@ -12,6 +13,8 @@ from starlette.responses import Response
 
 from revar.campaigns.service.asgi import App, Message, Receive, Send
 from revar.campaigns.service.logs import REQUESTS
+from revar.campaigns.service.replies import reply_to_error
+from revar.campaigns.storage import StorageError
 
 LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 PLANNING = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -92,7 +95,7 @@ class RequestRecorder:
             await self._app(scope, receive, send)
             return
         began = time.perf_counter()
-        status = 500
+        status = None
 
         async def note_status(message: Message) -> None:
             nonlocal status
@@ -102,8 +105,13 @@ class RequestRecorder:
 
         try:
             await self._app(scope, receive, note_status)
+        except asyncio.CancelledError:  # the service ends: nobody else cancels a request
+            if status is not None:
+                raise
+            ending = reply_to_error(StorageError("the service is shutting down"))
+            await ending(scope, receive, note_status)
         finally:
-            self._note(scope, status, time.perf_counter() - began)
+            self._note(scope, status or 500, time.perf_counter() - began)
 
     def _find(self, method: str, operation: str, status: int) -> tuple[Counter, Histogram]:
         """The metrics of such requests, of which there are few kinds."""

@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from itertools import islice
 from typing import Any, TypeVar
 
 from revar.campaigns.campaign import Campaign
@@ -21,7 +20,10 @@ from revar.campaigns.storage.interface import MissingCampaignError, Storage
 
 READERS, OPENERS, DOWNLOADERS, PLANNERS, WRITERS = 8, 64, 4, 2, 8  # threads
 LISTED_AT_ONCE = 4  # campaigns that are opened for a list at a time
-FIRST_LINES, LINES = 10, 500  # of a download sent at once: few at first, which are waited for
+FIRST_PIECE, PIECE = 2**10, 2**16  # characters of a download sent at once: few at first
+# What downloads and long logs leave to others that ask meanwhile: Python runs one thread at a time.
+REST = 3.0  # times as long as a piece of a download took
+REST_OF_OPENING = 1.0  # times as long as a page of a log took, for which somebody waits
 STOPPING = 8.0  # seconds that commands under way get when the service stops
 CLOSING = 1.0  # seconds more for the storage to be closed
 POOL = "revar-"  # begins the names of threads that Python would wait for at its end
@@ -45,6 +47,7 @@ class CampaignThreads:
         self._writers = ThreadPoolExecutor(WRITERS, POOL + "write")
         self._checker = ThreadPoolExecutor(1, POOL + "check")
         self._deleting: dict[str, asyncio.Task[None]] = {}
+        self._asked = 0  # how often anybody asked for a campaign
 
     @property
     def open(self) -> list[Campaign]:
@@ -61,6 +64,7 @@ class CampaignThreads:
 
         Where it is to have a certain id, that of another of its name is refused.
         """
+        self._asked += 1
         found = await self._find(name)
         if campaign_id in (None, found.campaign.id):
             return found
@@ -187,8 +191,14 @@ class CampaignThreads:
             thread.stop()
 
     async def _open(self, name: str) -> CampaignThread:
+        began, asked = time.monotonic(), self._asked
+
         def note(read: int, length: int) -> None:
+            nonlocal began, asked
             self._progress[name] = read, length
+            if self._asked > asked:
+                time.sleep(REST_OF_OPENING * (time.monotonic() - began))
+            began, asked = time.monotonic(), self._asked
 
         campaign = await self._in_pool(
             self._openers, lambda: Campaign.open(self.storage, name, progress=note)
@@ -217,12 +227,17 @@ class CampaignThreads:
         return await self.read(name, reader)
 
     async def _pieces(self, lines: Iterator[str]) -> AsyncIterator[str]:
-        wanted = FIRST_LINES
-        while piece := await self._in_pool(
-            self._downloaders, partial("".join, islice(lines, wanted))
-        ):
+        """The pieces, with rests where others ask."""
+        wanted = FIRST_PIECE
+        while True:
+            asked = self._asked
+            piece, seconds = await self._in_pool(self._downloaders, partial(_take, lines, wanted))
+            if not piece:
+                return
             yield piece
-            wanted = LINES
+            if self._asked > asked:
+                await asyncio.sleep(REST * seconds)
+            wanted = PIECE
 
     async def _ask(
         self,
@@ -254,6 +269,17 @@ class CampaignThreads:
 
     async def _in_pool(self, pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(pool, work)
+
+
+def _take(lines: Iterator[str], wanted: int) -> tuple[str, float]:
+    """So many characters of the next lines, or a few more, and how long that took."""
+    began, taken, length = time.monotonic(), [], 0
+    for line in lines:
+        taken.append(line)
+        length += len(line)
+        if length >= wanted:
+            break
+    return "".join(taken), time.monotonic() - began
 
 
 def threads_left(patience: float) -> list[str]:

@@ -1,6 +1,7 @@
 """The storage as a service sees it: errors are counted, outages logged when they begin and end."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
@@ -10,6 +11,7 @@ from revar.campaigns.storage.interface import (
     AppendResult,
     CopyError,
     Entry,
+    LockedError,
     MissingCampaignError,
     NameTakenError,
     Snapshot,
@@ -25,36 +27,48 @@ _logger = logging.getLogger("revar.storage")
 
 
 class _Outage:
-    """Of reading or of writing: when it began, and how many calls failed since."""
+    """Of reading or of writing: when it began, and how many calls failed since.
+
+    Many threads call. Of whether an outage has begun or ended, a call says something only if it
+    was made after the last such change.
+    """
 
     def __init__(self, access: str, metrics: Metrics) -> None:
         self.access = access
         self.began: float | None = None
         self.calls = 0
-        self._errors = metrics.storage_errors.labels(access)
+        self._changed = float("-inf")  # when it last began or ended
+        self._lock = threading.Lock()
+        self.errors = metrics.storage_errors.labels(access)
         self._up = metrics.storage_up.labels(access)
         self._up.set(1)
 
-    def failed(self, error: StorageError) -> None:
-        self._errors.inc()
-        self.calls += 1
-        if self.began is None:
-            self.began = time.monotonic()
+    def failed(self, asked: float, error: StorageError) -> None:
+        """A call that was made at that time failed."""
+        self.errors.inc()
+        with self._lock:
+            self.calls += 1
+            if self.began is not None or asked < self._changed:
+                return
+            self.began = self._changed = time.monotonic()
+            self.calls = 1
             self._up.set(0)
             _logger.error("the storage cannot be %s: %s", self.access, error)
 
-    def ended(self) -> None:
-        if self.began is None:
-            return
-        seconds, calls = time.monotonic() - self.began, self.calls
-        self.began, self.calls = None, 0
-        self._up.set(1)
-        _logger.warning(
-            "the storage can be %s again, after %.1f s and %d calls that failed",
-            self.access,
-            seconds,
-            calls,
-        )
+    def worked(self, asked: float) -> None:
+        """A call that was made at that time was carried out."""
+        with self._lock:
+            if self.began is None or asked < self._changed:
+                return
+            self._changed = time.monotonic()
+            seconds, self.began = self._changed - self.began, None
+            self._up.set(1)
+            _logger.warning(
+                "the storage can be %s again, after %.1f s and %d calls that failed",
+                self.access,
+                seconds,
+                self.calls,
+            )
 
 
 class WatchedStorage(Storage):
@@ -123,15 +137,18 @@ class WatchedStorage(Storage):
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
     ) -> Result:
-        outage = self._outages[access]
+        outage, asked = self._outages[access], time.monotonic()
         try:
             result = method(*arguments, **named)
         except (NameTakenError, CopyError, MissingCampaignError):
-            outage.ended()  # it has looked
+            outage.worked(asked)  # it has looked
+            raise
+        except LockedError:  # of one campaign, while others go on
+            outage.errors.inc()
             raise
         except StorageError as error:
-            outage.failed(error)
+            outage.failed(asked, error)
             raise
         if outage.began is not None:
-            outage.ended()
+            outage.worked(asked)
         return result

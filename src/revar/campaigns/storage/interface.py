@@ -20,6 +20,10 @@ class StorageError(RefusedError):
     """The storage cannot be reached, or cannot be used as it is."""
 
 
+class LockedError(StorageError):
+    """Others hold what is needed, for longer than it is waited for; all else may be well."""
+
+
 class NameTakenError(StorageError):
     """There is a campaign of that name."""
 

@@ -11,6 +11,7 @@ from revar.campaigns.storage.interface import (
     AppendResult,
     CopyError,
     Entry,
+    LockedError,
     MissingCampaignError,
     NameTakenError,
     StorageError,
@@ -29,6 +30,7 @@ MIGRATION_LOCK = 0x72657672  # advisory: two processes that open a new database 
 NOW = "extract(epoch FROM clock_timestamp())::double precision"
 LOCK_PATIENCE = 10.0  # seconds to wait for a row that another transaction holds
 LITTLE_PATIENCE = 0.5  # the same, and for a connection, where something may be left undone
+LOCK_NOT_AVAILABLE = "55P03"  # the server's code where that was not enough
 WRITERS, READERS = 8, 4  # connections at most
 
 
@@ -49,12 +51,11 @@ class PostgresStorage(SQLStorage, ForkAware):
         # What it would say of a server that is not there, the errors below say.
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         try:
-            self._psycopg.conninfo.conninfo_to_dict(url)
+            host = self._psycopg.conninfo.conninfo_to_dict(url).get("host", "")
         except self._psycopg.Error:  # whose text may quote the password
-            raise InputError(
-                "the address of the PostgreSQL storage cannot be read; signs like % and spaces in "
-                "a password must be percent-encoded"
-            ) from None
+            raise _unreadable() from None
+        if "@" in host[1:]:  # then part of the password would be taken for the host, and shown
+            raise _unreadable()
         self._url = url
         self._writers, self._readers = self._connect()
         try:
@@ -138,8 +139,8 @@ class PostgresStorage(SQLStorage, ForkAware):
         try:
             self._run(self._writers, carry_out, LITTLE_PATIENCE)
         except StorageError as error:
-            busy = self._psycopg.errors.LockNotAvailable, self._pools.PoolTimeout
-            if not isinstance(error.__cause__, busy):
+            busy = isinstance(error.__cause__, self._pools.PoolTimeout)
+            if not busy and not isinstance(error, LockedError):
                 raise
 
     def _atomically(self, work: Callable[[Execute], Result]) -> Result:
@@ -210,6 +211,15 @@ def _fetch(connection: Any, query: str, values: Any) -> Rows:
     return cursor.fetchall() if cursor.description else []
 
 
+def _unreadable() -> InputError:
+    return InputError(
+        "the address of the PostgreSQL storage cannot be read; signs like %, @ and spaces in a "
+        "password must be percent-encoded"
+    )
+
+
 def _storage_error(error: Exception) -> StorageError:
     reason = " ".join(str(error).split())
-    return StorageError(f"PostgreSQL: {without_password(reason)}")
+    locked = getattr(error, "sqlstate", None) == LOCK_NOT_AVAILABLE
+    kind = LockedError if locked else StorageError
+    return kind(f"PostgreSQL: {without_password(reason)}")
