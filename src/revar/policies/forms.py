@@ -162,8 +162,8 @@ def epsilon_greedy(policy: Any, epsilon: float, actions: int) -> ObservationPoli
     ----------
     policy
         A function from an observation to an action's number, or to probabilities or values of all
-        actions, of which the largest is taken; or an array of them: [*observations, actions], or
-        [*observations] of numbers.
+        actions, of which the largest is taken; or an array of them: `[*observations, actions]`, or
+        `[*observations]` of numbers.
     epsilon
         How often any action is taken.
     actions
