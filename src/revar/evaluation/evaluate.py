@@ -67,8 +67,8 @@ def evaluate(
         An array `[*observations, actions]`, a function from an observation to probabilities, a
         model with `predict`, "uniform", or by name a file (.npy, .npz, a model's .zip) or
         'module:function'; None stands for the policy of a built-in problem. An array
-        `[*observations]` of actions, or a function that gives an action, takes it for certain. Other
-        actions than Discrete: a GaussianPolicy, a DeterministicPolicy, what `policy_from_sb3`
+        `[*observations]` of actions, or a function that gives an action, takes it for certain.
+        Other actions than Discrete: a GaussianPolicy, a DeterministicPolicy, what `policy_from_sb3`
         makes, or an object with `sample`.
     strategy
         How a table is collected: an id, or a strategy.
