@@ -40,7 +40,7 @@ from revar.policies.forms import (
     load_policy,
     uniform_policy,
 )
-from revar.policies.interface import PolicyLike, ask_policy
+from revar.policies.interface import PolicyLike, ask_policy, refuse_class
 
 
 @overload
@@ -265,6 +265,7 @@ def target_by_label(policy: Any, data: Dataset) -> Any:
                 "or an array"
             )
         return uniform_policy(data.action_count)
+    refuse_class(policy)
     if isinstance(policy, SoftTable):
         policy = policy.table
     count = data.action_count

@@ -82,6 +82,12 @@ actions, a function of the observation, one of revar's policies, an object that 
 """
 
 
+def refuse_class(policy: Any) -> None:
+    """Refuse a class in the place of an object: calling it would make one."""
+    if isinstance(policy, type):
+        raise InputError(f"policy is the class {policy.__name__}; give an object of it")
+
+
 def ask_policy(policy: Any, observation: Any, *more: Any) -> Any:
     """What a policy answers to an observation."""
     try:
