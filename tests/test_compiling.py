@@ -109,12 +109,13 @@ def test_layers_and_sweeps_bring_no_texts_and_no_sorting_along() -> None:
     """numba's own are compiled with every caller: a slice that is assigned takes a second."""
     mdp = revar.find_problem("bandit").mdp
     outcomes, policy = mdp.arrays.outcomes, np.full((1, mdp.actions), 1.0 / mdp.actions)
+    compile_anew: Any = numba.njit
     seen = Modules()
     with event.install_listener("numba:compile", seen):
-        layers = numba.njit(plain_function(expand))(
+        layers = compile_anew(plain_function(expand))(
             outcomes, mdp.arrays.initial, policy > 0.0, mdp.horizon
         )
-        numba.njit(plain_function(accelerated_sweeps))(
+        compile_anew(plain_function(accelerated_sweeps))(
             *(outcomes, mdp.arrays.initial, Layers(*layers), policy, policy, 1.0, policy[None], 1)
         )
     assert "numba.np.arrayobj" in seen.names
