@@ -158,6 +158,7 @@ COMMANDS = {
     "no horizon": ("evaluate gridworld --horizon 0", "--horizon is 0; it must be a whole"),
     "a misspelled strategy": ("evaluate gridworld --strategy flo", "did you mean 'flow'"),
     "no workers": ("evaluate gridworld --workers 0", "--workers is 0; it must be a whole"),
+    "a ratio below 1": ("evaluate gridworld --max-ratio 0.5", "--max-ratio is 0.5; it must be a"),
     "limits without a table": (
         "evaluate CartPole-v1 --policy uniform --max-ratio 2",
         "cannot keep limits; they need method 'table'",

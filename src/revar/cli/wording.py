@@ -9,7 +9,8 @@ OPTIONS = {
 }
 PARAMETERS = (
     *("address", "batch", "bins", "budget", "confidence", "cost", "critics", "decide", "discount"),
-    *("environments", "episodes", "features", "half_width", "horizon", "indifference", "method"),
+    *("environments", "episodes", "features", "half_width", "horizon", "indifference"),
+    *("max_ratio", "method", "min_return"),
     *("prior", "resets", "resume", "seed", "steps", "strategy", "workers"),
 )
 # A parameter and its equals sign, with what is given, if that is a word or a number.
