@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: pages that are files of the repository's root, and nothing from other hosts."""
+"""Hooks of MkDocs: pages of the repository's root; nothing from other hosts, no stray emphasis."""
 
 import re
 from pathlib import Path
@@ -13,6 +13,8 @@ LOADS = re.compile(
     r"<(?:script|img|link|iframe|source)\b[^>]*?(?:src|href)=[\"']?(https?:)?//[^>]*>"
 )
 
+EMPHASIS = re.compile(r"<em>(.*?)</em>", re.DOTALL)
+
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages of the root, with links as they are from docs/."""
@@ -24,8 +26,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
-    """Refuse a page that would load something from another host."""
+    """Refuse a page that would load something from another host, or that has stars for text."""
     found = LOADS.search(output)
     if found:
         raise PluginError(f"{page.file.src_path} loads from another host: {found[0]}")
+    for text in EMPHASIS.findall(output):
+        if text.count("[") != text.count("]") or text.count("(") != text.count(")"):
+            raise PluginError(f"{page.file.src_path}: a star of {text!r} is for emphasis")
     return output

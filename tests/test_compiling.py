@@ -10,15 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
+from numba.core import event
 
 import revar
 from revar import progress
-from revar.compilation import watch_compiling
+from revar.compilation import plain_function, watch_compiling
+from revar.model.arrays import Layers
+from revar.model.structure import expand
+from revar.theory.flow_steps import accelerated_sweeps
 
 COMPILE = """
 from revar import find_problem
-from revar.compilation import watch_compiling
+from revar.compilation import plain_function, watch_compiling
 from revar.simulation import world
 told = []
 with watch_compiling(told.append):
@@ -85,3 +90,33 @@ def test_machine_code_is_kept_in_the_users_cache(tmp_path: Path) -> None:
     assert start() == f"{place} True\n"
     assert list(cache.rglob("world.*.nbc"))
     assert start() == f"{place} False\n"
+
+
+class Modules(event.Listener):
+    """The modules of all functions that are compiled."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def on_start(self, event: Any) -> None:
+        self.names.add(event.data["dispatcher"].py_func.__module__)
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+def test_layers_and_sweeps_bring_no_texts_and_no_sorting_along() -> None:
+    """numba's own are compiled with every caller: a slice that is assigned takes a second."""
+    mdp = revar.find_problem("bandit").mdp
+    outcomes, policy = mdp.arrays.outcomes, np.full((1, mdp.actions), 1.0 / mdp.actions)
+    compile_anew: Any = numba.njit
+    seen = Modules()
+    with event.install_listener("numba:compile", seen):
+        layers = compile_anew(plain_function(expand))(
+            outcomes, mdp.arrays.initial, policy > 0.0, mdp.horizon
+        )
+        compile_anew(plain_function(accelerated_sweeps))(
+            *(outcomes, mdp.arrays.initial, Layers(*layers), policy, policy, 1.0, policy[None], 1)
+        )
+    assert "numba.np.arrayobj" in seen.names
+    assert not seen.names & {"numba.cpython.unicode", "numba.misc.quicksort"}

@@ -109,6 +109,10 @@ COMMANDS = {
         f"evaluate {CORRIDOR} --policy {HERE}:not_a_policy",
         "the policy raised TypeError at observation 0",
     ),
+    "a class": (
+        f"evaluate {CORRIDOR} --policy {HERE}:VecEnv",
+        "policy is the class VecEnv; give an object of it",
+    ),
     "a function that gives half": (
         f"evaluate {CORRIDOR} --policy {HERE}:half",
         "the policy gives 0.5 at observation 0, which is no row of probabilities and no action",
@@ -136,7 +140,7 @@ COMMANDS = {
         "epsilon needs a policy that prefers an action",
     ),
     # The budget and other conditions
-    "no episodes": ("evaluate gridworld --episodes 0", "episodes is 0; it must be a whole"),
+    "no episodes": ("evaluate gridworld --episodes 0", "--episodes is 0; it must be a whole"),
     "two budgets": (
         "evaluate gridworld --episodes 9 --steps 9",
         "one budget: --episodes, --steps, or --budget with --cost; got episodes and steps",
@@ -145,22 +149,23 @@ COMMANDS = {
         "evaluate gridworld --budget 9",
         "--budget says how much may be spent, --cost what a step costs; give both",
     ),
-    "a negative half-width": ("evaluate gridworld --half-width -1", "half_width is -1.0"),
+    "a negative half-width": ("evaluate gridworld --half-width -1", "--half-width is -1.0"),
     "a confidence above 1": (
         "evaluate gridworld --confidence 95",
-        "confidence is 95.0; it",
+        "--confidence is 95.0; it",
     ),
-    "a discount above 1": ("evaluate gridworld --discount 2", "discount is 2.0; it must lie"),
-    "no horizon": ("evaluate gridworld --horizon 0", "horizon is 0; it must be a whole number"),
+    "a discount above 1": ("evaluate gridworld --discount 2", "--discount is 2.0; it must lie"),
+    "no horizon": ("evaluate gridworld --horizon 0", "--horizon is 0; it must be a whole"),
     "a misspelled strategy": ("evaluate gridworld --strategy flo", "did you mean 'flow'"),
-    "no workers": ("evaluate gridworld --workers 0", "workers is 0; it must be a whole number"),
+    "no workers": ("evaluate gridworld --workers 0", "--workers is 0; it must be a whole"),
+    "a ratio below 1": ("evaluate gridworld --max-ratio 0.5", "--max-ratio is 0.5; it must be a"),
     "limits without a table": (
         "evaluate CartPole-v1 --policy uniform --max-ratio 2",
         "cannot keep limits; they need method 'table'",
     ),
     "critics of a table": (
         "evaluate gridworld --critics linear",
-        "critics is for method 'critic'; the method is 'table' here",
+        "--critics is for method 'critic'; the method is 'table' here",
     ),
     # Files
     "an output that is there": ("evaluate gridworld --output taken.npz", "go on from it with"),
@@ -175,7 +180,7 @@ COMMANDS = {
     "two policies of one name": ("compare gridworld a=own a=uniform", "two policies are called"),
     "a decision above 1": (
         "compare gridworld a=own b=uniform --decide 95",
-        "decide is 95.0; it must lie between 0 and 1",
+        "--decide is 95.0; it must lie between 0 and 1",
     ),
     "an unknown estimator": ("simulate --estimator mean --runs 2", "unknown estimator 'mean'"),
     "an unknown experiment": ("reproduce trees --quick", "trees"),
@@ -299,6 +304,10 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "a class for a policy": (
         lambda: evaluate(env="CartPole-v1", policy=revar.GaussianPolicy),
         "policy is the class GaussianPolicy; give an object of it",
+    ),
+    "a class for a policy of a table": (
+        lambda: evaluate(policy=mistakes_module.VecEnv),
+        "policy is the class VecEnv; give an object of it",
     ),
     "a number for an environment": (lambda: evaluate(env=7), "env is a int; it must be a Gymnasiu"),
     "a number for a strategy": (

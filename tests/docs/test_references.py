@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +64,16 @@ def test_ids_in_the_readme_exist(registry: Registry[Any]) -> None:
     ids = re.findall(r"`([\w-]+)`", row[1])
     assert ids
     assert set(ids) <= set(registry.ids())
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/first_steps.md"])
+def test_extras_are_named(page: str) -> None:
+    """All that a user may want, and none that there is not."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = set(settings["project"]["optional-dependencies"]) - {"dev", "docs"}
+    install = (ROOT / page).read_text().partition("## Install\n")[2].partition("\n## ")[0]
+    if page == "README.md":
+        rows = re.findall(r"^\| (`.*`) \| \w.* \|$", install, re.MULTILINE)
+        assert set(re.findall(r"`(\w+)`", " ".join(rows))) == extras
+    else:
+        assert extras - {"solver"} <= set(re.findall(r"`(\w+)`", install))

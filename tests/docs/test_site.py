@@ -1,6 +1,9 @@
 """The site has every page and every public name, and loads nothing from elsewhere."""
 
+import ast
 import re
+
+import pytest
 
 import revar
 from tests.docs.pages import ROOT
@@ -20,6 +23,20 @@ def test_every_public_name_is_in_the_reference() -> None:
     pages = "".join(path.read_text() for path in (ROOT / "docs" / "reference").glob("*.md"))
     named = re.findall(r"^::: revar\.(\w+)$", pages, re.MULTILINE)
     assert sorted(named) == sorted(revar._HOMES)
+
+
+@pytest.mark.parametrize("name", [name for name in revar._HOMES if name.endswith("Like")])
+def test_aliases_of_types_are_explained(name: str) -> None:
+    """By a text below them, which the reference shows."""
+    home = ROOT / "src" / f"{revar._HOMES[name].replace('.', '/')}.py"
+    body = ast.parse(home.read_text()).body
+    (place,) = (
+        i
+        for i, each in enumerate(body)
+        if isinstance(each, ast.AnnAssign) and ast.unparse(each.target) == name
+    )
+    below = body[place + 1]
+    assert isinstance(below, ast.Expr) and isinstance(ast.literal_eval(below.value), str)
 
 
 def test_nothing_is_asked_of_other_hosts() -> None:

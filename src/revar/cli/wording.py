@@ -9,11 +9,14 @@ OPTIONS = {
 }
 PARAMETERS = (
     *("address", "batch", "bins", "budget", "confidence", "cost", "critics", "decide", "discount"),
-    *("environments", "episodes", "features", "half_width", "horizon", "indifference", "method"),
+    *("environments", "episodes", "features", "half_width", "horizon", "indifference"),
+    *("max_ratio", "method", "min_return"),
     *("prior", "resets", "resume", "seed", "steps", "strategy", "workers"),
 )
 # A parameter and its equals sign, with what is given, if that is a word or a number.
 _GIVEN = re.compile(rf"\b({'|'.join((*PARAMETERS, *OPTIONS))})=(\.\.\.|[\w.]+)?(?=[ ,;:)]|$)")
+# A parameter that a sentence begins with, and what it is.
+_BEGINNING = re.compile(rf"^({'|'.join(PARAMETERS)})(?= (?:is|are) (?:for |[-\d.'\[]))")
 _PHRASES = {
     "bins=revar.Bins(...) of edges, or equal ones between bounds: revar.Bins.uniform(low, high, "
     "counts)": "--bins '[[-1.0, 0.0, 1.0], [0.0]]'",
@@ -23,13 +26,18 @@ _PHRASES = {
 
 
 def in_options(message: str) -> str:
-    """The sentence with `--name value` for `name=value`."""
+    """The sentence with `--name value` for `name=value`, and `--name is` for `name is`."""
     for phrase, here in _PHRASES.items():
         message = message.replace(phrase, here)
 
     def option(found: re.Match[str]) -> str:
         name, value = found.groups()
-        here = OPTIONS.get(name, f"--{name.replace('_', '-')}")
+        here = _option(name)
         return here if value in (None, "...") else f"{here} {value}"
 
+    message = _BEGINNING.sub(lambda found: _option(found[0]), message)
     return _GIVEN.sub(option, message)
+
+
+def _option(parameter: str) -> str:
+    return OPTIONS.get(parameter, f"--{parameter.replace('_', '-')}")

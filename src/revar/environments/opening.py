@@ -29,9 +29,10 @@ class OpenEnvironment(Protocol):
         """Take an action: observation, reward, terminated, truncated, and `info`."""
 
 
-# What users may give as an environment: an id, 'module:factory' or the name of a built-in problem,
-# a model, a function that makes an environment, or an environment.
 EnvironmentLike: TypeAlias = str | TabularMDP | Problem | Callable[..., Any] | OpenEnvironment
+"""What users may give as an environment: an id, 'module:factory' or the name of a built-in problem,
+a model, a function that makes an environment, or an environment.
+"""
 
 
 def open_environment(env: Any, options: dict[str, Any] | None = None) -> Any:

@@ -64,11 +64,11 @@ def evaluate(
         A Gymnasium environment or its id, 'module:factory', a function that makes one, a vector
         environment, a built-in problem, or a TabularMDP.
     policy
-        An array [*observations, actions], a function from an observation to probabilities, a model
-        with `predict`, "uniform", or by name a file (.npy, .npz, a model's .zip) or
+        An array `[*observations, actions]`, a function from an observation to probabilities, a
+        model with `predict`, "uniform", or by name a file (.npy, .npz, a model's .zip) or
         'module:function'; None stands for the policy of a built-in problem. An array
-        [*observations] of actions, or a function that gives an action, takes it for certain. Other
-        actions than Discrete: a GaussianPolicy, a DeterministicPolicy, what `policy_from_sb3`
+        `[*observations]` of actions, or a function that gives an action, takes it for certain.
+        Other actions than Discrete: a GaussianPolicy, a DeterministicPolicy, what `policy_from_sb3`
         makes, or an object with `sample`.
     strategy
         How a table is collected: an id, or a strategy.
@@ -78,7 +78,7 @@ def evaluate(
     budget
         What may be spent of `cost`.
     cost
-        What steps take from a `budget`: an array [*observations, actions], a function of
+        What steps take from a `budget`: an array `[*observations, actions]`, a function of
         observation and action, or the name under which the environment's `info` reports it.
     limits
         What collection may not do, see `Limits`. Actions count from 0.

@@ -40,7 +40,7 @@ from revar.policies.forms import (
     load_policy,
     uniform_policy,
 )
-from revar.policies.interface import PolicyLike, ask_policy
+from revar.policies.interface import PolicyLike, ask_policy, refuse_class
 
 
 @overload
@@ -82,17 +82,41 @@ def evaluate_data(
     bins: Bins | None = None,
     env_options: dict[str, Any] | None = None,
     indifference: float | None = None,
-    **returns: Any,
+    method: str | None = None,
+    critics: Any = None,
+    resets: int | None = None,
 ) -> Any:
     """The value of `policy` by certainty equivalence, whatever behavior collected the episodes.
 
-    With `env`, an environment or its name, the policy is given as in `evaluate`. Without it, a
-    function is called with the states' labels, and an array is indexed by them. A mapping from
-    names to policies compares them, as `compare` does.
-
     Whole Episodes, as methods "critic" and "mean" keep them, tell the value of the policy that
-    played them; `method`, `critics` and, with `env`, `resets` are as in `evaluate`.
+    played them.
+
+    Parameters
+    ----------
+    dataset
+        The episodes, or the file that they were saved in.
+    policy
+        With `env` as in `evaluate`. Without it, a function is called with the states' labels, and
+        an array is indexed by them. A mapping from names to policies compares them, as `compare`
+        does. Of whole episodes None is the policy that played them.
+    horizon
+        Steps after which an episode is cut.
+    discount
+        Of what comes a step later.
+    confidence
+        Of the interval.
+    env
+        The environment of the episodes, or its name.
+    bins
+        Those that made a table of continuous observations.
+    env_options
+        For opening the environment.
+    indifference
+        In a comparison, a difference that does not matter.
+    method, critics, resets
+        For whole episodes, as in `evaluate`; `resets` need `env`.
     """
+    returns = {"method": method, "critics": critics, "resets": resets}
     whole, known = _whole_episodes(dataset)
     if whole is not None:
         if isinstance(policy, Mapping):
@@ -111,8 +135,8 @@ def evaluate_data(
             env_options=env_options,
             **returns,
         )
-    if returns:
-        raise InputError(f"{next(iter(returns))} is for whole episodes; the dataset has states")
+    for name in (name for name, given in returns.items() if given is not None):
+        raise InputError(f"{name} is for whole episodes; the dataset has states")
     data = dataset_of(dataset, "dataset")
     budget = Budget(max(1, len(data)))
     goal: ValueGoal | ComparisonGoal
@@ -241,6 +265,7 @@ def target_by_label(policy: Any, data: Dataset) -> Any:
                 "or an array"
             )
         return uniform_policy(data.action_count)
+    refuse_class(policy)
     if isinstance(policy, SoftTable):
         policy = policy.table
     count = data.action_count

@@ -29,11 +29,11 @@ class TabularMDP:
     Parameters
     ----------
     transitions
-        Array [S, A, S] or scipy.sparse [S*A, S] (row s*A + a). A row may sum to less than one: the
-        rest is the probability that the episode ends there.
+        Array [S, A, S] or scipy.sparse `[S*A, S]` (row `s*A + a`). A row may sum to less than one:
+        the rest is the probability that the episode ends there.
     reward_mean, reward_std
         Array [S, A]; or, where the reward depends on the outcome, array [S, A, S+1] or scipy.sparse
-        [S*A, S+1], whose last column is the outcome "the episode ends". A scalar stands for that
+        `[S*A, S+1]`, whose last column is the outcome "the episode ends". A scalar stands for that
         value everywhere.
     initial
         Array [S], the distribution of the first state.
@@ -101,7 +101,7 @@ class TabularMDP:
 
     @property
     def transitions(self) -> sparse.csr_array:
-        """P(s'|s,a) as a sparse matrix [S*A, S], row s*A + a."""
+        """P(s'|s,a) as a sparse matrix `[S*A, S]`, row `s*A + a`."""
         full = sparse.csr_array(
             (
                 self.arrays.outcomes.probability,

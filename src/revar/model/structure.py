@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from revar.compilation import compiled
+from revar.compilation import compiled, compiled_in_place
 from revar.model.arrays import BoolArray, FloatArray, IntArray, Layers, Outcomes
 from revar.model.validation import pair_name
 
@@ -28,10 +28,10 @@ def expand(
     outcomes: Outcomes, initial: FloatArray, allowed: BoolArray, horizon: int
 ) -> tuple[IntArray, IntArray]:
     """`reachable_layers` for compiled callers: the two arrays of `Layers`."""
-    states, actions = allowed.shape
+    states = allowed.shape[0]
     start = np.zeros(horizon + 1, dtype=np.int64)
     found = np.empty(max(states, 16), dtype=np.int64)
-    last_seen = np.full(states + 1, -1, dtype=np.int64)
+    entered = np.zeros(states + 1, dtype=np.int64)  # the last step, from 1 on, of each state
     size = 0
     for s in range(states):
         if initial[s] > 0:
@@ -39,29 +39,46 @@ def expand(
             size += 1
     start[1] = size
     for t in range(1, horizon):
-        for i in range(start[t - 1], start[t]):
-            s = found[i]
-            for a in range(actions):
-                if not allowed[s, a]:
-                    continue
-                for o in range(
-                    outcomes.row_start[s * actions + a], outcomes.row_start[s * actions + a + 1]
-                ):
-                    successor = outcomes.successor[o]
-                    if outcomes.probability[o] == 0.0:
-                        continue
-                    if successor == states or last_seen[successor] == t:
-                        continue
-                    last_seen[successor] = t
-                    if size == found.size:
-                        larger = np.empty(2 * size, dtype=np.int64)
-                        larger[:size] = found
-                        found = larger
-                    found[size] = successor
-                    size += 1
-        found[start[t] : size].sort()
+        count = _enter(outcomes, allowed, found, start[t - 1], size, t, entered)
+        if size + count > found.size:
+            larger = np.empty(2 * (size + count), dtype=np.int64)
+            for i in range(size):
+                larger[i] = found[i]
+            found = larger
+        for s in range(states):
+            if entered[s] == t:
+                found[size] = s
+                size += 1
         start[t + 1] = size
     return start, found[:size].copy()
+
+
+@compiled_in_place
+def _enter(
+    outcomes: Outcomes,
+    allowed: BoolArray,
+    found: IntArray,
+    first: int,
+    end: int,
+    step: int,
+    entered: IntArray,
+) -> int:
+    """Mark what can follow the states found from `first` to `end`; how many states that are."""
+    row_start, successors, probability = outcomes
+    states, actions = allowed.shape
+    count = 0
+    for i in range(first, end):
+        s = found[i]
+        for a in range(actions):
+            p = s * actions + a
+            if allowed[s, a]:
+                for o in range(row_start[p], row_start[p + 1]):
+                    successor = successors[o]
+                    new = successor != states and entered[successor] != step
+                    if new and probability[o] != 0.0:
+                        entered[successor] = step
+                        count += 1
+    return count
 
 
 GraphKind = Literal["bandit", "tree", "layered", "general"]

@@ -18,6 +18,7 @@ from revar.policies.interface import (
     is_batched,
     no_row,
     predict_best,
+    refuse_class,
     row_of_action,
     stack,
 )
@@ -162,8 +163,8 @@ def epsilon_greedy(policy: Any, epsilon: float, actions: int) -> ObservationPoli
     ----------
     policy
         A function from an observation to an action's number, or to probabilities or values of all
-        actions, of which the largest is taken; or an array of them: [*observations, actions], or
-        [*observations] of numbers.
+        actions, of which the largest is taken; or an array of them: `[*observations, actions]`, or
+        `[*observations]` of numbers.
     epsilon
         How often any action is taken.
     actions
@@ -282,6 +283,7 @@ def resolve_policy(policy: Any, actions: int, first: int = 0) -> Any:
         policy = load_policy(str(policy))
     if isinstance(policy, str):
         policy = uniform_policy(actions)
+    refuse_class(policy)
     if callable(getattr(policy, "predict", None)):
         policy = policy_from_predictor(policy, actions)
     if isinstance(policy, SoftTable):

@@ -64,8 +64,6 @@ class PolicyWithPredict(Protocol):
         """An action, and the model's state."""
 
 
-# What users may give as a policy: a name or file, an array or lists of probabilities or of actions,
-# a function of the observation, one of revar's policies, or a trained model.
 PolicyLike: TypeAlias = (
     str
     | Path
@@ -78,6 +76,16 @@ PolicyLike: TypeAlias = (
     | PolicyWithSampleBatch
     | PolicyWithPredict
 )
+"""What users may give as a policy: a name or file, an array or lists of probabilities or of
+actions, a function of the observation, one of revar's policies, an object that draws actions
+(`sample`), or a trained model (`predict`).
+"""
+
+
+def refuse_class(policy: Any) -> None:
+    """Refuse a class in the place of an object: calling it would make one."""
+    if isinstance(policy, type):
+        raise InputError(f"policy is the class {policy.__name__}; give an object of it")
 
 
 def ask_policy(policy: Any, observation: Any, *more: Any) -> Any:

@@ -28,6 +28,7 @@ from revar.policies.interface import (
     predict_best,
     read_action,
     read_table,
+    refuse_class,
     split_batch,
     stack,
 )
@@ -50,8 +51,7 @@ def sampled_policy(policy: Any, observations: Layout, actions: Layout) -> Sample
         policy = load_policy(str(policy))
     if isinstance(policy, str):
         return UniformPolicy(actions)
-    if isinstance(policy, type):
-        raise InputError(f"policy is the class {policy.__name__}; give an object of it")
+    refuse_class(policy)
     if _is_stable_baselines(policy):
         policy = policy_from_sb3(policy, deterministic=True)
     if callable(getattr(policy, "for_spaces", None)):

@@ -64,20 +64,46 @@ def simulate(
 ) -> SimulationResult:
     """Collect with `strategy` until the budget is spent, `runs` times over; answer the question.
 
-    A policy [S, A] asks for its value; `Difference`, `Values` and `Best` ask about several. The
-    result has the estimates of what was asked for, and those of all policies' values.
-
-    The budget is a number of `episodes`, of `steps`, or a `budget` of what visits `cost`, an array
-    [S, A]. An episode is begun while anything is left. `limits` say what collection may not do.
-
-    Run i draws from its own stream, child i of SeedSequence(seed): the result depends neither on
-    `threads` nor on the number of other runs. Runs are numbered from `first_run`, so that a large
-    simulation can be done in parts. Estimates are made at `checkpoints`, when so much of the budget
-    is spent (by default log-spaced up to the budget). `keep_episodes` keeps every step of every
-    run. `progress(done, total)` is called about ten times a second, in units of the budget. An
+    The result has the estimates of what was asked for, and those of all policies' values. An
     interrupt (Ctrl-C) returns the finished runs, with `complete` False.
 
-    `compiled` False plays in plain Python, as strategies without a compiled rule always do.
+    Parameters
+    ----------
+    mdp
+        The model, which plays the part of the environment.
+    question
+        A policy [S, A], whose value is wanted, or `Difference`, `Values` or `Best` of several.
+    strategy
+        How to collect: an id, or a strategy.
+    episodes, steps
+        What a run may spend; one of these and `budget`. An episode is begun while anything is left.
+    budget
+        What a run may spend of `cost`.
+    cost
+        What visits take from a `budget`, an array [S, A].
+    limits
+        What collection may not do, see `Limits`.
+    runs
+        How many times it is done.
+    seed
+        Run i draws from child i of SeedSequence(seed), so that the result depends neither on
+        `threads` nor on the number of other runs.
+    first_run
+        The number of the first run: a large simulation can be done in parts.
+    checkpoints
+        What is spent when an estimate is made; by default log-spaced up to the budget.
+    estimator
+        What turns data into estimates: an id, or an estimator.
+    threads
+        How many play at once; by default as many as there are cores.
+    keep_episodes
+        Keep every step of every run.
+    progress
+        A function that is called about ten times a second with what is done and what there is to
+        do, in units of the budget, such as `progress_bar` gives.
+    compiled
+        False plays in plain Python, as strategies without a compiled rule always do; True insists
+        on a compiled rule.
     """
     if not isinstance(mdp, TabularMDP):
         raise InputError(f"mdp is a {type(mdp).__name__}; it must be a TabularMDP")

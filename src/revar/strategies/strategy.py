@@ -104,8 +104,8 @@ class Strategy(ABC):
         return None
 
 
-# What users may give as a strategy: its id, or itself.
 StrategyLike: TypeAlias = str | Strategy
+"""What users may give as a strategy: its id, or itself."""
 
 strategies: Registry[type[Strategy]] = Registry("strategy", "revar.strategies")
 

@@ -146,6 +146,16 @@ def extrapolate(
 
 
 @compiled_in_place
+def copy_table(source: FloatArray, target: FloatArray) -> None:
+    """target[:] = source, which would take numba seconds to compile."""
+    horizon, states, actions = source.shape
+    for t in range(horizon):
+        for s in range(states):
+            for a in range(actions):
+                target[t, s, a] = source[t, s, a]
+
+
+@compiled_in_place
 def best_reply(
     outcomes: Outcomes,
     initial: FloatArray,
@@ -266,15 +276,15 @@ def accelerated_sweeps(
         value = objective(costs, prior, episodes, visits, prices)
         if value > reached:
             since = 0
-            point[:] = behavior
+            copy_table(behavior, point)
             flow_of(outcomes, initial, layers, point, flow, visits, spare)
             value = objective(costs, prior, episodes, visits, prices)
         elif since > 0 and reached - value < tolerance * value:
-            behavior[:] = point
+            copy_table(point, behavior)
             return
         reached = value
-        before[:] = behavior
-        behavior[:] = point
+        copy_table(behavior, before)
+        copy_table(point, behavior)
         sweep(outcomes, layers, prices, behavior, spare)
         extrapolate(layers, behavior, before, since / (since + 3.0), point)
         since += 1

@@ -28,7 +28,8 @@ def influence(
     weight = np.zeros((states, actions))
     gain = np.zeros(successors.size)
     present = np.zeros(states + 1)  # gamma^t d_t(s)
-    present[:states] = initial
+    for s in range(states):
+        present[s] = initial[s]
     ahead = np.zeros(states + 1)
     for t in range(horizon):
         policy = behavior[t if tables > 1 else 0]

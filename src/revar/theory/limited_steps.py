@@ -13,7 +13,7 @@ import numpy as np
 from revar.compilation import compiled, compiled_in_place
 from revar.model.arrays import FloatArray, Layers, Outcomes
 from revar.theory.caps import expected_value, keep_to_caps, keep_within
-from revar.theory.flow_steps import extrapolate, flow_of, objective
+from revar.theory.flow_steps import copy_table, extrapolate, flow_of, objective
 
 
 @compiled_in_place
@@ -180,7 +180,7 @@ def limited_sweeps(
         value -= own_worth(layers, worth, later, discount, flow)
         gained = reached - value
         if gained >= 0.0:
-            best[:] = point
+            copy_table(point, best)
             reached = value
         if turn == count or (since > 0 and 0.0 <= gained < tolerance * abs(value)):
             break
@@ -188,11 +188,11 @@ def limited_sweeps(
             if since == 1:  # a step without momentum: nothing is left to gain
                 break
             since = 0
-            point[:] = best
-            behavior[:] = best
+            copy_table(best, point)
+            copy_table(best, behavior)
             continue
-        before[:] = behavior
-        behavior[:] = point
+        copy_table(behavior, before)
+        copy_table(point, behavior)
         limited_sweep(
             *(outcomes, layers, caps, prices, worth - unit * visit_cost, later, discount),
             *(behavior, spare, room),
@@ -200,4 +200,4 @@ def limited_sweeps(
         extrapolate(layers, behavior, before, since / (since + 3.0), point)
         keep_within(point, layers, caps)
         since += 1
-    behavior[:] = best
+    copy_table(best, behavior)

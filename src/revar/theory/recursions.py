@@ -87,7 +87,8 @@ def forward_occupancy(
     states, actions = behavior.shape[1:]
     occupancy = np.zeros((horizon, states, actions))
     present = np.zeros(states + 1)
-    present[:states] = initial
+    for s in range(states):
+        present[s] = initial[s]
     for t in range(horizon):
         ahead = np.zeros(states + 1)
         table = behavior[t if behavior.shape[0] > 1 else 0]
@@ -116,7 +117,8 @@ def unvisited_mass(
     states, actions = policy.shape
     horizon = start.size - 1
     present = np.zeros(states + 1)
-    present[:states] = initial
+    for s in range(states):
+        present[s] = initial[s]
     ahead = np.zeros(states + 1)
     lost = 0.0
     for t in range(horizon):
