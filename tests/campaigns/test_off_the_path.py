@@ -1,22 +1,27 @@
 """What requests do not wait for: plans, campaigns of others that are opened, and downloads."""
 
 import asyncio
+import sqlite3
 import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from revar.campaigns import Campaign, MemoryStorage, Storage, StorageError
-from revar.campaigns.export import export_text
+from revar.campaigns.export import FORMATS, export_text
 from revar.campaigns.service import threads
 from revar.campaigns.service.app import make_app
+from revar.campaigns.service.messages import CAMPAIGN_HEADER
 from revar.campaigns.service.metrics import Metrics
+from revar.campaigns.storage import SQLiteStorage
 from revar.campaigns.storage.interface import StoredEvent
 from revar.strategies.strategy import make_plan
+from tests.campaigns.test_service import code
 from tests.campaigns.test_service_operation import value
 from tests.client.services import running
 
@@ -219,7 +224,7 @@ def test_a_download_rests_while_others_ask(monkeypatch: pytest.MonkeyPatch) -> N
     storage = MemoryStorage()
     Campaign.create(storage, "ads", actions=2, horizon=1, episodes=1)
 
-    def lines(campaign: Campaign) -> Iterator[str]:
+    def lines(campaign: object) -> Iterator[str]:
         for number in range(6):
             time.sleep(0.05)
             yield f"{number}\n"
@@ -237,3 +242,54 @@ def test_a_download_rests_while_others_ask(monkeypatch: pytest.MonkeyPatch) -> N
         await campaigns.stop()
 
     asyncio.run(run())
+
+
+def _played(storage: Storage) -> Campaign:
+    policy = {"s": [0.5, 0.5]}
+    campaign = Campaign.create(
+        storage, "ads", policy=policy, horizon=1, episodes=9, strategy="on-policy", seed=1
+    )
+    for number, episode in enumerate(campaign.episodes()):
+        episode.act("s")
+        episode.reward(number, None)
+    return campaign
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_download_does_not_open_the_campaign(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = MemoryStorage()
+    campaign = _played(storage)
+    whole = "".join(export_text(campaign.definition, campaign.events(), form))
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("it is opened")
+
+    monkeypatch.setattr(Campaign, "_open", refuse)
+    with TestClient(make_app(storage), base_url=LOOPBACK) as client:
+        path = f"/api/campaigns/ads/data?format={form}"
+        assert client.get(path, headers={CAMPAIGN_HEADER: campaign.id}).text == whole
+        assert value(client, "revar_open_campaigns") == 0
+        refused = client.get(path, headers={CAMPAIGN_HEADER: "f" * 32})
+        assert code(refused) == (409, "another-campaign")
+        assert code(client.get("/api/campaigns/none/data")) == (404, "unknown-campaign")
+
+
+def test_a_download_that_cannot_begin_is_an_error(tmp_path: Path) -> None:
+    """A log that nobody can replay, and a storage that does not answer."""
+    with SQLiteStorage(tmp_path / "c.db") as storage:
+        campaign = Campaign.create(
+            storage, "ads", actions=2, horizon=1, episodes=5, strategy="on-policy", seed=1
+        )
+        episode = campaign.start_episode()
+        episode.act("s", [0.5, 0.5])
+        episode.reward(1.0, None)
+        with sqlite3.connect(tmp_path / "c.db") as connection:
+            changed = "replace(body, '\"probabilities\":[0.5', '\"probabilities\":[0.7')"
+            connection.execute(f"UPDATE revar_events SET body = {changed}")
+        connection.close()
+        with TestClient(make_app(storage), base_url=LOOPBACK) as client:
+            refused = client.get("/api/campaigns/ads/data")
+            assert code(refused) == (409, "unreadable")
+            assert "the log of campaign 'ads' cannot be read" in refused.text
+            storage.close()
+            assert code(client.get("/api/campaigns/ads/data")) == (503, "storage")

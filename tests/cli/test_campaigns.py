@@ -192,6 +192,26 @@ def test_export(storage: str, tmp_path: Path) -> None:
     assert isinstance(run(storage, "export", "ads", "--output", "ads.pkl").exception, InputError)
 
 
+def test_export_does_not_open_the_campaign(
+    storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = revar.Campaign.create(
+        storage, "ads", actions=2, horizon=1, episodes=5, strategy="on-policy", seed=1
+    )
+    episode = campaign.start_episode()
+    episode.act("a", [0.5, 0.5])
+    episode.reward(1.5, None)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("it is opened")
+
+    monkeypatch.setattr(revar.Campaign, "_open", refuse)
+    assert json.loads(said(storage, "export", "ads"))["steps"][0]["state"] == "a"
+    said(storage, "export", "ads", "--output", str(tmp_path / "ads.npz"))
+    assert revar.load_dataset(tmp_path / "ads.npz").rewards.tolist() == [1.5]
+    assert str(run(storage, "export", "none").exception) == "there is no campaign 'none'"
+
+
 def test_merge(storage: str, tmp_path: Path) -> None:
     campaign = revar.Campaign.create(storage, "ads", actions=2, horizon=2, episodes=5, seed=1)
     episode = campaign.start_episode()

@@ -44,12 +44,12 @@ from revar.campaigns.rules import (
     BudgetReservedError,
     BudgetSpentError,
     CampaignError,
-    UnknownCampaignError,
 )
 from revar.campaigns.state import CampaignState
 from revar.campaigns.status import Status, ranking_of, status_of
 from revar.campaigns.storage import Storage, open_storage
 from revar.campaigns.storage.interface import NameTakenError
+from revar.campaigns.stored import find_entry
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate
 from revar.estimators.ranking import Ranking
@@ -171,10 +171,7 @@ class Campaign(CampaignLog):
             there is no snapshot.
         """
         store = open_storage(storage, create=False)
-        entry = store.find(check_name(name))
-        if entry is None:
-            raise UnknownCampaignError(name)
-        return cls(store, entry, progress)
+        return cls(store, find_entry(store, name), progress)
 
     @classmethod
     def copy_of(cls, source: DescribedCampaign, storage: Storage | str, name: str) -> "Campaign":

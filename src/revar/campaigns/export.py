@@ -12,6 +12,10 @@ import numpy as np
 from revar.campaigns.definition import Definition
 from revar.campaigns.events import Acted, Event, Finished, Rewarded, Unreadable, decode_state
 from revar.campaigns.folding import events_in_effect
+from revar.campaigns.log import Progress, read_events
+from revar.campaigns.storage import Storage
+from revar.campaigns.storage.interface import Entry
+from revar.campaigns.stored import empty_state, refuse_damage
 from revar.model.trajectory import ENDED, Dataset, Trajectory, nan_for_none
 
 FORMATS = ("jsonl", "csv")
@@ -134,6 +138,31 @@ def export_text(
     """
     episodes = export_episodes(definition, events)
     return _json_lines(episodes) if form == "jsonl" else _rows(definition, episodes)
+
+
+class StoredCampaign:
+    """A campaign as its storage has it: all that an export needs, of which nothing is replayed.
+
+    `progress` is called while the log is read; see `Campaign.open`.
+    """
+
+    def __init__(self, storage: Storage, entry: Entry, progress: Progress | None = None) -> None:
+        self.definition = empty_state(entry).definition
+        self._storage, self._entry, self._progress = storage, entry, progress
+
+    def export_text(self, form: str) -> Iterator[str]:
+        """See `export_text`."""
+        with refuse_damage(self._entry):
+            yield from export_text(self.definition, self._events(), form)
+
+    def dataset(self) -> Dataset:
+        """The complete episodes."""
+        with refuse_damage(self._entry):
+            episodes = export_episodes(self.definition, self._events())
+            return dataset_of(self.definition, episodes, partial=False)
+
+    def _events(self) -> Iterator[tuple[float, Event | Unreadable]]:
+        return read_events(self._storage, self._entry, progress=self._progress)
 
 
 class _StepLine(msgspec.Struct, frozen=True):

@@ -7,8 +7,6 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import Any, TypeVar, overload
 
-import msgspec
-
 from revar.campaigns.commands import (
     Act,
     ActionReply,
@@ -19,7 +17,6 @@ from revar.campaigns.commands import (
     check_room,
     propose,
 )
-from revar.campaigns.definition import Definition
 from revar.campaigns.events import (
     AboutCampaign,
     Event,
@@ -40,9 +37,9 @@ from revar.campaigns.state import CampaignState
 from revar.campaigns.storage import Storage
 from revar.campaigns.storage.forking import ForkAware
 from revar.campaigns.storage.interface import Entry, MissingCampaignError, StorageError, StoredEvent
+from revar.campaigns.stored import check_there, empty_state, refuse_damage
 from revar.campaigns.verdicts import Verdict
 from revar.collection.plans import PlanBasis
-from revar.errors import InputError
 
 PAGE = 5_000  # events read at a time
 PLANNED_AT_ONCE = 50_000  # combinations of step, state and action: some hundredths of a second
@@ -67,12 +64,8 @@ class CampaignLog(ForkAware):
         self.name = entry.name
         self.created = entry.created
         self._entry = entry
-        try:
-            self.definition = msgspec.json.decode(entry.definition, type=Definition)
-            self._state = CampaignState(self.definition)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, InputError) as error:
-            reason = f"the definition of campaign {entry.name!r} cannot be read: {error}"
-            raise CampaignError("unreadable", reason) from None
+        self._state = empty_state(entry)
+        self.definition = self._state.definition
         self._writing = threading.Lock()  # taken before the other, and held through an append
         self._lock = threading.RLock()  # of the state
         self._appending: bytes | None = None  # the first event of an append that is under way
@@ -81,11 +74,8 @@ class CampaignLog(ForkAware):
         self._planning: tuple[PlanBasis, Future[None]] | None = None
         self._torn = False  # a fork left the state in the middle of a change
         self._clock = LeaseClock(storage)
-        try:
+        with refuse_damage(entry):
             self._open(progress)
-        except (AssertionError, TypeError, ValueError, OverflowError) as error:
-            reason = f"the log of campaign {entry.name!r} cannot be read: {error}"
-            raise CampaignError("unreadable", reason) from error
 
     def _open(self, progress: Progress | None = None) -> None:
         snapshot = self.storage.load_snapshot(self.id)
@@ -116,7 +106,7 @@ class CampaignLog(ForkAware):
         Raises `MissingCampaignError` where others have removed the campaign.
         """
         with self._lock:
-            self._check_there()
+            check_there(self.storage, self._entry, self._state.position)
             self._read_on(None)
             return reader(self._state, self.storage.now())
 
@@ -126,25 +116,7 @@ class CampaignLog(ForkAware):
 
     def events(self) -> Iterator[tuple[float, Event | Unreadable]]:
         """The log from its beginning: when each event was taken, and the event."""
-        self._check_there()
-        return self._all_events()
-
-    def _all_events(self) -> Iterator[tuple[float, Event | Unreadable]]:
-        after = 0
-        while page := self.storage.read(self.id, after, PAGE):
-            events = decode_events([stored.body for stored in page])
-            yield from zip((stored.time for stored in page), events, strict=True)
-            after = page[-1].position
-        self._check_there()  # else the log would seem to end where it was removed
-
-    def _check_there(self) -> None:
-        """Refuse to go on where others have removed the campaign: a log never becomes shorter."""
-        try:
-            there = self.storage.length(self.id) >= self._state.position
-        except MissingCampaignError:  # it names the id
-            there = False
-        if not there:
-            raise MissingCampaignError(self.name)
+        return read_events(self.storage, self._entry, self._state.position)
 
     @overload
     def execute_one(self, command: Act) -> ActionReply: ...
@@ -298,3 +270,25 @@ class CampaignLog(ForkAware):
         with suppress(StorageError):
             self.storage.save_snapshot(self.id, snapshot_of(self._state))
         self._snapshot_position = self._state.position
+
+
+def read_events(
+    storage: Storage, entry: Entry, least: int = 0, progress: Progress | None = None
+) -> Iterator[tuple[float, Event | Unreadable]]:
+    """The log from its beginning, of which `least` events are known: times and events."""
+    check_there(storage, entry, least)
+    return _all_events(storage, entry, least, progress)
+
+
+def _all_events(
+    storage: Storage, entry: Entry, least: int, progress: Progress | None
+) -> Iterator[tuple[float, Event | Unreadable]]:
+    after = 0
+    while page := storage.read(entry.id, after, PAGE):
+        events = decode_events([stored.body for stored in page])
+        yield from zip((stored.time for stored in page), events, strict=True)
+        after = page[-1].position
+        if progress is not None and len(page) == PAGE:
+            progress(after, max(storage.length(entry.id), after))
+    # Else the log would seem to end where it was removed.
+    check_there(storage, entry, max(least, after))

@@ -138,25 +138,28 @@ def export(name: str, storage: str, output: Path | None) -> None:
     An episode a line (.jsonl) or a step a row (.csv): every complete step. Or a dataset of revar
     (.npz, .parquet): the complete episodes.
     """
-    from revar.campaigns.export import FORMATS, export_text
+    from revar.campaigns.export import FORMATS, StoredCampaign
+    from revar.campaigns.storage import open_storage
+    from revar.campaigns.stored import find_entry
     from revar.datasets.files import save_dataset
     from revar.errors import InputError
 
     form = "jsonl" if output is None else output.suffix.removeprefix(".")
     if form not in (*FORMATS, "npz", "parquet"):
         raise InputError(f"{output} must end in .jsonl, .csv, .npz or .parquet")
-    found = open_campaign(storage, name)
-    if output is not None and form not in FORMATS:
-        save_dataset(found.dataset(), output)
-        click.echo(f"wrote {output}")
-        return
-    pieces = export_text(found.definition, found.events(), form)
+    store = open_storage(storage, create=False)
+    entry = find_entry(store, name)
     if output is None:
-        for piece in pieces:
+        for piece in StoredCampaign(store, entry).export_text(form):
             click.echo(piece, nl=False)
         return
-    with output.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(pieces)
+    with progress_of_reading(name) as progress:
+        found = StoredCampaign(store, entry, progress)
+        if form not in FORMATS:
+            save_dataset(found.dataset(), output)
+        else:
+            with output.open("w", encoding="utf-8", newline="") as file:
+                file.writelines(found.export_text(form))
     click.echo(f"wrote {output}")
 
 

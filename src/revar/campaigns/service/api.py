@@ -17,7 +17,7 @@ from revar.campaigns.commands import (
     tell_reward,
 )
 from revar.campaigns.events import Finished, Released, Started
-from revar.campaigns.export import FORMATS, export_text
+from revar.campaigns.export import FORMATS
 from revar.campaigns.service.messages import (
     ActMessage,
     CampaignMessage,
@@ -200,9 +200,7 @@ async def campaign_data(request: Request) -> Response:
         raise InputError(f"format is {form!r}; it must be one of {', '.join(FORMATS)}")
     name = name_of(request)
     pieces = await campaigns_of(request).download(
-        name,
-        lambda campaign: export_text(campaign.definition, campaign.events(), form),
-        id_of(request),
+        name, lambda campaign: campaign.export_text(form), id_of(request)
     )
     media = "application/x-ndjson" if form == "jsonl" else "text/csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}

@@ -13,10 +13,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 from revar.campaigns.campaign import Campaign
+from revar.campaigns.export import StoredCampaign
 from revar.campaigns.rules import CampaignError
 from revar.campaigns.service.campaign_thread import CampaignThread
 from revar.campaigns.service.metrics import Metrics
 from revar.campaigns.storage.interface import MissingCampaignError, Storage
+from revar.campaigns.stored import find_entry
 
 READERS, OPENERS, DOWNLOADERS, PLANNERS, WRITERS = 8, 64, 4, 2, 8  # threads
 LISTED_AT_ONCE = 4  # campaigns that are opened for a list at a time
@@ -72,11 +74,7 @@ class CampaignThreads:
         if entry is not None and entry.id == campaign_id:  # others have removed the one found
             found.gone = True
             return await self._find(name)
-        raise CampaignError(
-            "another-campaign",
-            f"campaign {name!r} is not the one that was opened: that one was removed, and another "
-            f"has its name",
-        )
+        raise _another_campaign(name)
 
     async def _find(self, name: str) -> CampaignThread:
         found = self._threads.get(name)
@@ -93,7 +91,13 @@ class CampaignThreads:
         self, name: str, reader: Callable[[Campaign], Result], campaign_id: str | None = None
     ) -> Result:
         """What `reader` makes of the campaign, away from the event loop."""
-        return await self._ask(self._readers, name, reader, campaign_id)
+        found = await self.find(name, campaign_id)
+        try:
+            return await self._work(self._readers, found, found.readers, reader)
+        except MissingCampaignError:
+            found.gone = True
+        another = await self.find(name, campaign_id)  # of the same name, if there is one
+        return await self._work(self._readers, another, another.readers, reader)
 
     async def write(self, thread: CampaignThread, writer: Callable[[Campaign], Result]) -> Result:
         """What comes of work on a campaign that is no command, and may have to wait for others."""
@@ -127,11 +131,23 @@ class CampaignThreads:
     async def download(
         self,
         name: str,
-        lines: Callable[[Campaign], Iterator[str]],
+        lines: Callable[[StoredCampaign], Iterator[str]],
         campaign_id: str | None = None,
     ) -> AsyncIterator[str]:
-        """The lines that are made of a campaign, in pieces that are made when they are due."""
-        return self._pieces(await self._ask(self._downloaders, name, lines, campaign_id))
+        """The lines that are made of a campaign, in pieces that are made when they are due.
+
+        It need not be open, and is not opened. Raises what keeps the first piece from being made.
+        """
+        self._asked += 1
+
+        def begin() -> Iterator[str]:
+            entry = find_entry(self.storage, name)
+            if campaign_id not in (None, entry.id):
+                raise _another_campaign(name)
+            return lines(StoredCampaign(self.storage, entry))
+
+        pieces = self._pieces(await self._in_pool(self._downloaders, begin))
+        return _from_first(await anext(pieces, ""), pieces)
 
     async def create(self, **question: Any) -> Campaign:
         """A new campaign, by the arguments of `Campaign.create`."""
@@ -239,21 +255,6 @@ class CampaignThreads:
                 await asyncio.sleep(REST * seconds)
             wanted = PIECE
 
-    async def _ask(
-        self,
-        pool: ThreadPoolExecutor,
-        name: str,
-        reader: Callable[[Campaign], Result],
-        campaign_id: str | None,
-    ) -> Result:
-        found = await self.find(name, campaign_id)
-        try:
-            return await self._work(pool, found, found.readers, reader)
-        except MissingCampaignError:
-            found.gone = True
-        another = await self.find(name, campaign_id)  # of the same name, if there is one
-        return await self._work(pool, another, another.readers, reader)
-
     async def _work(
         self,
         pool: ThreadPoolExecutor,
@@ -269,6 +270,20 @@ class CampaignThreads:
 
     async def _in_pool(self, pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(pool, work)
+
+
+async def _from_first(first: str, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
+    yield first
+    async for piece in pieces:
+        yield piece
+
+
+def _another_campaign(name: str) -> CampaignError:
+    return CampaignError(
+        "another-campaign",
+        f"campaign {name!r} is not the one that was opened: that one was removed, and another "
+        f"has its name",
+    )
 
 
 def _take(lines: Iterator[str], wanted: int) -> tuple[str, float]:
