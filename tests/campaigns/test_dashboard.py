@@ -192,6 +192,45 @@ def test_a_campaign_is_managed(service: Service, browser: Browser) -> None:
     assert call(service.address, "/api/campaigns/managed")[0] == 404
 
 
+# What happens to answers to the page: nothing, or they come later than a second click.
+FETCHES = {
+    "quick": "",
+    "slow": "await new Promise((done) => setTimeout(done, 400));",
+}
+
+
+@pytest.mark.parametrize("answers", FETCHES)
+def test_an_extension_that_is_sent_twice_counts_once(
+    service: Service, browser: Browser, answers: str
+) -> None:
+    name = f"extended-{answers}"
+    asked = {"name": name, "actions": 2, "horizon": 1, "episodes": 1}
+    assert call(service.address, "/api/campaigns", asked)[0] == 201
+    browser.open(f"{service.address}/campaigns/{name}")
+    browser.driver.execute_script(
+        "const send = window.fetch; window.sent = 0;"
+        "window.fetch = async (address, options) => {"
+        "  const posts = options && options.method === 'POST';"
+        "  if (posts) window.sent += 1;"
+        "  const answer = await send(address, options);"
+        f"  if (posts) {{ {FETCHES[answers]} }}"
+        "  return answer; }"
+    )
+
+    def extend() -> None:
+        browser.find("#manage input").send_keys("9")
+        button = "document.querySelector('#manage form button')"
+        browser.driver.execute_script(f"{button}.click(); {button}.click();")
+
+    extend()
+    browser.until(lambda: "of 10" in browser.text("main"))
+    browser.until(lambda: browser.find("#manage input").get_attribute("value") == "")
+    assert browser.driver.execute_script("return window.sent") == 2
+    assert call(service.address, f"/api/campaigns/{name}")[1]["budget"] == 10
+    extend()  # on purpose
+    browser.until(lambda: "of 19" in browser.text("main"))
+
+
 def test_a_comparison_is_created_with_the_form(service: Service, browser: Browser) -> None:
     for name, names in (("by-name", "old, new"), ("by-table", "")):
         browser.open(service.address + "/new")

@@ -67,6 +67,7 @@ async function send(element, body) {
     }
     const response = await fetch(element.dataset.to, options);
     if (response.ok) {
+      if (element.matches("form")) restart(element);
       if (element.dataset.then) location.href = element.dataset.then;
       else await refresh();
       return;
@@ -85,11 +86,31 @@ main.addEventListener("click", (event) => {
   if (button) send(button, {});
 });
 
+// The id under which a form is sent until it is answered: sent again by a second click, it counts once.
+const ids = new WeakMap();
+
+function restart(form) {
+  ids.delete(form);
+  form.reset();
+}
+
+function idOf(form) {
+  if (!ids.has(form)) {
+    const numbers = Array.from(crypto.getRandomValues(new Uint8Array(16)));
+    ids.set(form, numbers.map((number) => number.toString(16).padStart(2, "0")).join(""));
+  }
+  return ids.get(form);
+}
+
+main.addEventListener("input", (event) => ids.delete(event.target.form)); // it asks for another thing
+
 main.addEventListener("submit", (event) => {
-  if (!event.target.matches("form[data-send]")) return;
+  const form = event.target;
+  if (!form.matches("form[data-send]")) return;
   event.preventDefault();
-  const fields = Array.from(new FormData(event.target));
-  send(event.target, Object.fromEntries(fields.map(([name, text]) => [name, Number(text)])));
+  const fields = Array.from(new FormData(form));
+  const body = Object.fromEntries(fields.map(([name, text]) => [name, Number(text)]));
+  send(form, { ...body, [form.dataset.id]: idOf(form) });
 });
 
 function limitsOf(field) {
