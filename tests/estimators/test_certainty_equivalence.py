@@ -6,21 +6,28 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from revar import (
     Dataset,
-    TabularMDP,
     Task,
     Trajectory,
     VisitStatistics,
     one_step_costs,
     policy_value,
-    state_values,
 )
 from revar.errors import InputError
 from revar.estimators import CertaintyEquivalence
+from revar.estimators.certainty_equivalence import widen
 from revar.problems import problems
 from tests import enumeration
+from tests.plain_filling import (
+    Observed,
+    error_of,
+    filled,
+    filled_rewards,
+    filled_where_known,
+)
 from tests.plain_model import MODELS, Floats, PlainModel
 from tests.plain_simulation import counts, dataset, plain, split
 
@@ -73,9 +80,11 @@ def unvisited(model: PlainModel, data: Dataset) -> set[tuple[int, int]]:
 def test_the_value_of_the_empirical_model(model: PlainModel, seed: int, episodes: int) -> None:
     data = dataset(model, uniform(model), episodes, np.random.default_rng(seed))
     found = CertaintyEquivalence().estimate(task_of(model), data)
-    expected = policy_value(empirical(model, data).mdp(), model.policy)
-    assert found.value == pytest.approx(expected, rel=1e-10, abs=1e-11)
+    assert found.value == pytest.approx(filled(model, data).value, rel=1e-10, abs=1e-11)
     assert found.episodes == episodes
+    if found.unvisited_probability == 0.0:
+        expected = policy_value(empirical(model, data).mdp(), model.policy)
+        assert found.value == pytest.approx(expected, rel=1e-10, abs=1e-11)
 
 
 @given(models, st.integers(0, 10_000), st.integers(1, 60))
@@ -84,8 +93,7 @@ def test_known_transitions_leave_the_rewards_to_be_estimated(
 ) -> None:
     data = dataset(model, uniform(model), episodes, np.random.default_rng(seed))
     found = CertaintyEquivalence(known_transitions=True).estimate(task_of(model), data)
-    observed = empirical(model, data)
-    means = (observed.chance * observed.mean).sum(axis=2, keepdims=True)
+    means = filled_rewards(model, data)[:, :, None]
     mixed = replace(model, mean=np.broadcast_to(means, model.chance.shape))
     expected = enumeration.value(mixed)
     assert found.value == pytest.approx(expected, rel=1e-10, abs=1e-11)
@@ -119,39 +127,42 @@ def test_the_standard_error_is_that_of_the_delta_method(
     model: PlainModel, seed: int, episodes: int, known: bool
 ) -> None:
     data = dataset(model, uniform(model), episodes, np.random.default_rng(seed))
-    task = task_of(model)
-    found = CertaintyEquivalence(known_transitions=known).estimate(task, data).standard_error
-    observed = empirical(model, data)
+    estimator = CertaintyEquivalence(known_transitions=known)
+    joint, found = estimator.plug_in(task_of(model), data)
+    oracle = (filled_where_known if known else filled)(model, data)
+    error = error_of(Observed.of(model, data), oracle, known_transitions=known)
+    assert found.covariance[0, 0] == pytest.approx(error.variance, rel=1e-6, abs=1e-12)
+    if np.isfinite(error.visits) and error.visits > 1e-20:
+        assert found.freedom[0] == pytest.approx(error.freedom, rel=1e-6)
+    wider = stats.t(found.freedom[0]).ppf(0.975) / stats.norm.ppf(0.975)
+    reported = joint.value_of(0).standard_error
+    assert reported == pytest.approx(wider * np.sqrt(error.variance), rel=1e-6, abs=1e-9)
+    if found.unvisited[0] == 0.0:
+        assert error.gaps == 0.0
+
+
+@given(models, st.integers(0, 10_000), st.integers(1, 60))
+def test_with_enough_data_it_is_the_root_of_costs_over_visits(
+    model: PlainModel, seed: int, episodes: int
+) -> None:
+    data = dataset(model, uniform(model), episodes, np.random.default_rng(seed))
     visits = np.zeros((model.states, model.actions))
     np.add.at(visits, (data.states, data.actions), 1)
-    if known:
-        # The rewards' own spread within a pair, whatever the outcome, with the true influence.
-        means = (observed.chance * observed.mean).sum(axis=2)
-        spread = (observed.chance * (observed.std**2 + observed.mean**2)).sum(axis=2) - means**2
-        truth = TabularMDP(
-            model.chance[:, :, :-1], 0.0, 1.0, model.initial, model.horizon, model.discount
-        )
-        squared_weight = one_step_costs(truth, model.policy, known_transitions=True)
-        costs = squared_weight * spread
-    else:
-        mdp = observed.mdp()
-        costs = one_step_costs(mdp, model.policy)
-        ones = replace(observed, mean=np.zeros_like(observed.mean), std=np.ones_like(observed.std))
-        squared_weight = one_step_costs(ones.mdp(), model.policy, known_transitions=True)
-    deviations = [
-        reward - np.mean(data.rewards[(data.states == s) & (data.actions == a)])
-        for s, a, reward in zip(data.states, data.actions, data.rewards, strict=True)
-    ]
-    freedom = (visits[visits > 0] - 1).sum()
-    pooled = np.sum(np.square(deviations)) / freedom if freedom else np.inf
-    variance = 0.0
-    for place in np.argwhere((visits > 0) & (squared_weight > 0)):
-        s, a = place
-        if visits[s, a] == 1:
-            variance += squared_weight[s, a] * pooled
-        else:
-            variance += costs[s, a] / (visits[s, a] - 1)
-    assert found == pytest.approx(np.sqrt(variance), rel=1e-6, abs=1e-9)
+    _, found = CertaintyEquivalence().plug_in(task_of(model), data)
+    costs = one_step_costs(empirical(model, data).mdp(), model.policy)
+    if found.unvisited[0] == 0.0 and not ((visits == 1) & (filled(model, data).weights > 0)).any():
+        with np.errstate(invalid="ignore"):
+            expected = np.where(costs > 0, costs / (visits - 1), 0.0).sum()
+        assert found.covariance[0, 0] == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+def test_widening_makes_normal_intervals_as_wide_as_students() -> None:
+    covariance = np.array([[4.0, 1.0], [1.0, 9.0]])
+    factors = stats.t([3.0, 8.0]).ppf(0.975) / stats.norm.ppf(0.975)
+    np.testing.assert_allclose(
+        widen(covariance, np.array([3.0, 8.0])), covariance * np.outer(factors, factors), rtol=1e-12
+    )
+    np.testing.assert_array_equal(widen(covariance, np.full(2, np.inf)), covariance)
 
 
 @given(models, st.integers(0, 10_000), st.integers(1, 30))
@@ -161,15 +172,15 @@ def test_an_unknown_first_state_adds_its_own_variance(
     data = dataset(model, uniform(model), episodes, np.random.default_rng(seed))
     firsts = np.bincount(data.states[data.start[:-1]], minlength=model.states) / episodes
     estimator = CertaintyEquivalence()
-    found = estimator.estimate(task_of(model, initial=None), data)
+    _, found = estimator.plug_in(task_of(model, initial=None), data)
     # The same as knowing that the frequencies are the truth, but for the added term.
-    known = estimator.estimate(task_of(model, initial=firsts), data)
-    assert found.value == pytest.approx(known.value, rel=1e-12, abs=1e-13)
-    observed = empirical(replace(model, initial=firsts), data)
-    values = state_values(observed.mdp(), model.policy)[0]
+    _, known = estimator.plug_in(task_of(model, initial=firsts), data)
+    assert found.values[0] == pytest.approx(known.values[0], rel=1e-12, abs=1e-13)
+    oracle = filled(replace(model, initial=firsts), data)
+    values = oracle.table[0, :-1]
     added = firsts @ (values - firsts @ values) ** 2 / episodes
-    assert found.standard_error**2 == pytest.approx(
-        known.standard_error**2 + added, rel=1e-9, abs=1e-12
+    assert found.covariance[0, 0] == pytest.approx(
+        known.covariance[0, 0] + added, rel=1e-9, abs=1e-12
     )
 
 
@@ -202,9 +213,9 @@ def test_one_observation_says_nothing_about_its_own_spread() -> None:
     estimate = CertaintyEquivalence().estimate(task, alone)
     assert estimate.standard_error == np.inf
     assert estimate.interval == (-np.inf, np.inf)
-    # 0.95 * 0.95 of the policy's episodes go the way that was seen.
+    # 0.95 * 0.95 of the policy's episodes go the way that was seen; it stands for the others.
     assert estimate.unvisited_probability == pytest.approx(1 - 0.95**2, rel=1e-12)
-    assert estimate.value == pytest.approx(0.95 * (1.0 + 0.95 * 2.0), rel=1e-12)
+    assert estimate.value == pytest.approx(1.0 + 2.0, rel=1e-12)
 
 
 COVERAGE_RUNS = 600

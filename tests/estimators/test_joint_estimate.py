@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from revar import (
     Best,
@@ -37,14 +38,22 @@ def test_two_policies_of_a_bandit_by_hand() -> None:
     rewards = {0: [1.0, 3.0], 1: [0.0, 3.0, 6.0]}  # means 2 and 3, variances 2 and 9
     data = Dataset.of([Trajectory.of([0], [a], [r]) for a, seen in rewards.items() for r in seen])
     question = Difference([[0.75, 0.25]], [[0.25, 0.75]])
-    joint = CertaintyEquivalence().joint_estimate(asked(question, 1), data)
+    joint, found = CertaintyEquivalence().plug_in(asked(question, 1), data)
     np.testing.assert_allclose(joint.values, [2.25, 2.75], rtol=1e-12)
     # sum of pi_j pi_k s^2 / T, with s^2 / T of 1 and 3.
-    np.testing.assert_allclose(joint.covariance, [[0.75, 0.75], [0.75, 1.75]], rtol=1e-12)
+    np.testing.assert_allclose(found.covariance, [[0.75, 0.75], [0.75, 1.75]], rtol=1e-12)
+    # Satterthwaite's (sum of parts)^2 / sum of parts^2 / (T - 1).
+    freedom = [0.75**2 / (0.5625**2 + 0.1875**2 / 2), 1.75**2 / (0.0625**2 + 1.6875**2 / 2)]
+    np.testing.assert_allclose(found.freedom, freedom, rtol=1e-12)
+    wider = stats.t(freedom).ppf(0.975) / stats.norm.ppf(0.975)
+    np.testing.assert_allclose(
+        joint.covariance, found.covariance * np.outer(wider, wider), rtol=1e-9
+    )
     difference = CertaintyEquivalence().estimate(asked(question, 1), data)
-    assert (difference.value, difference.standard_error) == pytest.approx((-0.5, 1.0), rel=1e-12)
+    error = np.sqrt(0.75 * wider[0] ** 2 - 1.5 * wider[0] * wider[1] + 1.75 * wider[1] ** 2)
+    assert (difference.value, difference.standard_error) == pytest.approx((-0.5, error), rel=1e-9)
     assert difference == joint.difference(0, 1)
-    assert joint.value_of(1).standard_error == pytest.approx(np.sqrt(1.75), rel=1e-12)
+    assert joint.value_of(1).standard_error == pytest.approx(np.sqrt(1.75) * wider[1], rel=1e-9)
     assert joint.episodes == 5
 
 
@@ -59,41 +68,44 @@ FORKS = Difference([[1.0, 0.0], [0.8, 0.2]], [[1.0, 0.0], [0.5, 0.5]])
 
 def test_two_policies_that_share_a_transition_by_hand() -> None:
     # v_j = p m_j with m_j of 2.2 and 2.5; p(1 - p) / 7 m_j m_k + p^2 sum pi_j pi_k s^2 / 3.
-    joint = CertaintyEquivalence().joint_estimate(asked(FORKS, 2), Dataset.of(TWO_STEPS))
+    joint, found = CertaintyEquivalence().plug_in(asked(FORKS, 2), Dataset.of(TWO_STEPS))
     means = np.array([2.2, 2.5])
     np.testing.assert_allclose(joint.values, 0.75 * means, rtol=1e-12)
     shares = np.array([[0.8, 0.2], [0.5, 0.5]])
     at_the_fork = shares @ np.diag([1.0 / 3.0, 7.0 / 3.0]) @ shares.T
     expected = 0.1875 / 7 * np.outer(means, means) + 0.75**2 * at_the_fork
-    np.testing.assert_allclose(joint.covariance, expected, rtol=1e-12)
+    np.testing.assert_allclose(found.covariance, expected, rtol=1e-12)
     # With known transitions (p = 0.5) only rewards are uncertain.
     transitions = np.zeros((2, 2, 2))
     transitions[0, :, 1] = 0.5
     mdp = TabularMDP(transitions, 0.0, 1.0, [1.0, 0.0], 2)
     known = CertaintyEquivalence(known_transitions=True)
-    joint = known.joint_estimate(Task.of(mdp, FORKS), Dataset.of(TWO_STEPS))
+    joint, found = known.plug_in(Task.of(mdp, FORKS), Dataset.of(TWO_STEPS))
     np.testing.assert_allclose(joint.values, 0.5 * means, rtol=1e-12)
-    np.testing.assert_allclose(joint.covariance, 0.25 * at_the_fork, rtol=1e-12)
+    np.testing.assert_allclose(found.covariance, 0.25 * at_the_fork, rtol=1e-12)
 
 
 def test_an_unknown_first_state_moves_both_policies_by_hand() -> None:
     # State 0 pays 1 in 3 of 4 episodes, state 1 pays 4 or 8 by action, without noise.
-    data = Dataset.of(
-        [
-            *(Trajectory.of([0], [0], [1.0]) for _ in range(6)),
-            *(Trajectory.of([1], [action], [4.0 + 4.0 * action]) for action in (0, 1)),
-        ]
-    )
+    once = [
+        *(Trajectory.of([0], [0], [1.0]) for _ in range(6)),
+        *(Trajectory.of([1], [action], [4.0 + 4.0 * action]) for action in (0, 1)),
+    ]
     question = Difference([[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]])
-    joint = CertaintyEquivalence().joint_estimate(asked(question, 1), data)
+    joint, found = CertaintyEquivalence().plug_in(asked(question, 1), Dataset.of(2 * once))
     np.testing.assert_allclose(joint.values, [1.75, 2.75], rtol=1e-12)
     apart = np.array([[-0.75, 2.25], [-1.75, 5.25]])  # by policy and state, from its value
-    expected = apart @ np.diag([0.75, 0.25]) @ apart.T / 8
-    np.testing.assert_allclose(joint.covariance, expected, rtol=1e-12)
-    known = CertaintyEquivalence().joint_estimate(
-        asked(question, 1, initial=np.array([0.75, 0.25])), data
-    )
-    np.testing.assert_array_equal(known.covariance, np.zeros((2, 2)))
+    expected = apart @ np.diag([0.75, 0.25]) @ apart.T / 16
+    np.testing.assert_allclose(found.covariance, expected, rtol=1e-12)
+    np.testing.assert_allclose(found.freedom, 15.0, rtol=1e-12)
+    known = asked(question, 1, initial=np.array([0.75, 0.25]))
+    joint = CertaintyEquivalence().joint_estimate(known, Dataset.of(2 * once))
+    np.testing.assert_array_equal(joint.covariance, np.zeros((2, 2)))
+    # Single visits of state 1: its pairs take the spread of 1 and 4 (or 8) with chances 3/4 and
+    # 1/4, seen once, next to 5 degrees of freedom without any variance.
+    _, found = CertaintyEquivalence().plug_in(known, Dataset.of(once))
+    alone = 0.25**2 * 0.1875 * np.array([9.0, 49.0]) / 6
+    np.testing.assert_allclose(found.covariance, np.diag(alone), rtol=1e-12)
 
 
 RUNS = 800
@@ -173,8 +185,9 @@ def test_too_little_data_gives_infinite_standard_errors() -> None:
     for row in ([1, 0, 0], [0, 1, 0], [1, -1, 0], [1, -1, 1]):
         assert joint.combination(row).standard_error == np.inf
         assert joint.combination(row).interval == (-np.inf, np.inf)
+    # All that is known of the third is what a visit usually pays, and that may be all wrong.
     alone = joint.combination([0, 0, 2.0])
-    assert (alone.value, alone.standard_error, alone.unvisited_probability) == (0.0, 0.0, 1.0)
+    assert (alone.value, alone.standard_error, alone.unvisited_probability) == (3.0, 3.0, 1.0)
     np.testing.assert_allclose(joint.chances_of_best(), 1 / 3, rtol=1e-12)
 
 

@@ -12,8 +12,8 @@ from revar.collection.plans import PlanBasis, PlanInForce, Planner
 from revar.collection.spending import conditions_of, count_affordable, totals_of
 from revar.collection.states import States
 from revar.errors import InputError
-from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.estimator import Estimate, JointEstimate
+from revar.estimators.smallest_error import allow_for_first_reward, choose_estimate
 from revar.model.amounts import COST, RETURN, STEPS, AmountStatistics, EpisodeTotals
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.budget import Budget, as_budget
@@ -223,13 +223,15 @@ class Collection:
         )
 
     def estimate(self, confidence: float = 0.95) -> Estimate:
-        """The target policy's value by certainty equivalence, from every step so far."""
-        estimate = CertaintyEquivalence().estimate(self.task, self.statistics)
-        return replace(estimate, confidence=confidence)
+        """The value of what is asked, from every step so far, by what errs least."""
+        row = self.combinations.coefficients[0]
+        return self.joint_estimate(confidence).combination(row)
 
     def joint_estimate(self, confidence: float = 0.95) -> JointEstimate:
         """The values of all target policies, likewise."""
-        estimate = CertaintyEquivalence().joint_estimate(self.task, self.statistics)
+        episodes = None if self.log is None else self.log.dataset(self.states.keys)
+        estimate = choose_estimate(self.task, self.statistics, episodes)
+        estimate = allow_for_first_reward(estimate, self.statistics)
         return replace(estimate, confidence=confidence)
 
     # -- plans -----------------------------------------------------------------------------

@@ -28,7 +28,7 @@ def fit_model(
 ) -> TabularMDP:
     """Frequencies in the place of probabilities, means and deviations in the place of laws.
 
-    Pairs without data give nothing and end the episode, as in certainty equivalence.
+    Pairs without data give nothing and end the episode.
     `extra_variance` [S, A] is added to the reward noise of each pair.
     """
     episodes = int(observed.initial_count.sum())

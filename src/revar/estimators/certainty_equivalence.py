@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
 from revar.compilation import compiled
 from revar.errors import InputError
@@ -15,17 +16,40 @@ from revar.estimators.estimator import (
     episodes_of,
     estimators,
 )
-from revar.model.arrays import FloatArray, Layers, RunStatistics
+from revar.model.arrays import FloatArray, IntArray, Layers, RunStatistics
 from revar.model.moments import reward_noise
 from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
 from revar.model.task import Task, check_sums, named_policies
 from revar.model.trajectory import Dataset
+from revar.theory.gaps import (
+    FilledValues,
+    error_of_gaps,
+    errors_of_actions,
+    evident_error,
+    filled_values,
+    known_values,
+    pair_worths,
+    spread_of_worths,
+    thin_share_of,
+    with_data,
+)
 from revar.theory.influence import influence, pair_covariance
-from revar.theory.recursions import backward_values, unvisited_mass
+from revar.theory.recursions import unvisited_mass
 
 # What has not happened in so many visits has, with 95% confidence, a probability below 1%.
 TELLING_VISITS = 300
+
+
+class PluggedIn(NamedTuple):
+    """What certainty equivalence gives, for compiled code."""
+
+    values: FloatArray  # [J]
+    covariance: FloatArray  # [J, J]
+    freedom: FloatArray  # [J] degrees of freedom of the variances
+    unvisited: FloatArray  # [J] mass without data
+    thin_share: FloatArray  # [J] of steps, those in pairs that were visited at most once
+    evident: FloatArray  # [J] the squared error that filling is seen to add
 
 
 @estimators.register("certainty-equivalence")
@@ -33,9 +57,10 @@ TELLING_VISITS = 300
 class CertaintyEquivalence(Estimator):
     """Plug mean rewards and transition frequencies (or the true transitions) into the recursion.
 
-    Valid under any behavior, tracked or sampled. Pairs without data count as reward 0 and as the
-    end of the episode; the estimate says how much of the policy rests on them. The standard error
-    is the delta method's sqrt(sum C/T) with estimated costs C.
+    Valid under any behavior, tracked or sampled. Pairs and states without data are filled (see
+    `revar.theory.gaps`); the estimate says how much of the policy rests on them. The standard error
+    is the delta method's sqrt(sum C/T) with estimated costs C, and what filling may miss, widened
+    where few visits tell the costs.
     """
 
     id: ClassVar[str] = "certainty-equivalence"
@@ -59,6 +84,12 @@ class CertaintyEquivalence(Estimator):
         self, task: Task, data: Dataset | VisitStatistics, *, run: int = 0
     ) -> JointEstimate:
         """The values of all policies of the task, with their covariance."""
+        return self.plug_in(task, data, run=run)[0]
+
+    def plug_in(
+        self, task: Task, data: Dataset | VisitStatistics, *, run: int = 0
+    ) -> tuple[JointEstimate, PluggedIn]:
+        """The same, and what compiled code found."""
         if not isinstance(data, Dataset | VisitStatistics):
             raise InputError(f"data is {type(data).__name__}, not a Dataset or VisitStatistics")
         if isinstance(data, Dataset):
@@ -81,7 +112,7 @@ class CertaintyEquivalence(Estimator):
             reached = reachable_layers(observed.outcomes, initial, policy > 0, task.horizon)
             check_sums(policy, name, np.unique(reached.states))
         layers = reachable_layers(observed.outcomes, initial, task.policy > 0, task.horizon)
-        values, covariance, unvisited = plug_in(
+        found = plug_in(
             observed,
             initial,
             task.policies,
@@ -91,7 +122,18 @@ class CertaintyEquivalence(Estimator):
             episodes if task.initial is None else 0,
         )
         silent = silent_shares(observed, initial, task.policies, layers, task.discount)
-        return JointEstimate(values, covariance, episodes, unvisited, silent_share=silent)
+        covariance = widen(found.covariance, found.freedom)
+        estimate = JointEstimate(
+            found.values, covariance, episodes, found.unvisited, silent_share=silent
+        )
+        return estimate, found
+
+
+def widen(covariance: FloatArray, freedom: FloatArray) -> FloatArray:
+    """Covariances [..., J, J] so large that normal intervals of 95% are as wide as Student's."""
+    student = stdtrit(freedom, 0.975) / ndtri(0.975)  # [..., J]
+    factor = np.where(np.isinf(freedom), 1.0, student)
+    return np.asarray(covariance * factor[..., None] * factor[..., None, :])
 
 
 @compiled
@@ -141,46 +183,89 @@ def plug_in(
     discount: float,
     known_transitions: bool,
     initial_draws: int,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Values [J], the covariance of their estimates [J, J], and mass without data [J].
+) -> PluggedIn:
+    """The values of policies [J, S, A], their errors, and what they rest on.
 
     With known transitions they stand in `statistics.outcomes`, in the place of frequencies.
     `initial_draws` is the number of episodes from which `initial` was estimated, 0 if it is known.
     """
-    count, states, actions = policies.shape
-    first_values = np.zeros((count, states))
-    weights = np.zeros(policies.shape)
-    gains = np.zeros((count, statistics.outcomes.successor.size))
+    count, states, _ = policies.shape
+    found = [
+        known_values(statistics, initial, policies[j], layers, discount)
+        if known_transitions
+        else filled_values(statistics, initial, policies[j], layers, discount)
+        for j in range(count)
+    ]
     values = np.zeros(count)
     unvisited = np.zeros(count)
     for j in range(count):
-        table = backward_values(
-            statistics.outcomes, statistics.reward_mean, policies[j : j + 1], layers, discount
-        )
         for s in range(states):
-            first_values[j, s] = table[0, s]
-            values[j] += initial[s] * table[0, s]
-        weights[j], gains[j] = influence(
-            statistics.outcomes, initial, policies[j : j + 1], table, layers, discount
-        )
+            values[j] += initial[s] * found[j].table[0, s]
         unvisited[j] = unvisited_mass(
             statistics.outcomes, initial, policies[j], statistics.visits, layers
         )
+    gaps = [
+        errors_of_actions(
+            statistics, found[j], _errors_of(statistics, found[j], found[j], known_transitions)
+        )
+        for j in range(count)
+    ]
     covariance = np.zeros((count, count))
+    freedom = np.zeros(count)
+    thin_share = np.zeros(count)
+    evident = np.zeros(count)
     for j in range(count):
+        thin_share[j] = thin_share_of(found[j], statistics.visits)
+        evident[j] = evident_error(found[j], gaps[j])
         for k in range(j + 1):
-            errors = pair_errors(
-                statistics, weights[j], gains[j], weights[k], gains[k], known_transitions
-            )
-            total = 0.0
-            for s in range(states):
-                if initial_draws > 0:
-                    apart = (first_values[j, s] - values[j]) * (first_values[k, s] - values[k])
-                    total += initial[s] * apart / initial_draws
-                for a in range(actions):
-                    total += errors[s, a]
-            covariance[j, k] = covariance[k, j] = max(0.0, total) if j == k else total
-    return values, covariance, unvisited
+            errors = _errors_of(statistics, found[j], found[k], known_transitions)
+            total, squares = _sum_errors(errors, statistics.visits)
+            if initial_draws > 0:
+                apart = 0.0
+                for s in range(states):
+                    one, other = found[j].table[0, s], found[k].table[0, s]
+                    both = (one - values[j]) * (other - values[k])
+                    apart += initial[s] * both / initial_draws
+                total += apart
+                squares += apart * apart / max(1, initial_draws - 1)
+            covariance[j, k] = total + error_of_gaps(found[j], gaps[j], found[k], gaps[k])
+            covariance[k, j] = covariance[j, k]
+            if j == k:
+                covariance[j, j] = max(0.0, covariance[j, j])
+                freedom[j] = max(1.0, total * total / squares) if squares > 0.0 else inf
+    return PluggedIn(values, covariance, freedom, unvisited, thin_share, evident)
+
+
+@compiled
+def _errors_of(
+    statistics: RunStatistics, one: FilledValues, other: FilledValues, known_transitions: bool
+) -> FloatArray:
+    return pair_errors(
+        *(statistics, one.weights, one.gains, other.weights, other.gains, known_transitions)
+    )
+
+
+@compiled
+def _sum_errors(errors: FloatArray, visits: IntArray) -> tuple[float, float]:
+    """The variance that visits leave, and the sum over pairs of squares of its parts, each over its
+    degrees of freedom (Satterthwaite 1946, "An approximate distribution of estimates of variance
+    components").
+    """
+    total = 0.0
+    squares = 0.0
+    once = 0.0
+    freedom = 0
+    for s in range(visits.shape[0]):
+        for a in range(visits.shape[1]):
+            total += errors[s, a]
+            if visits[s, a] > 1:
+                squares += errors[s, a] ** 2 / (visits[s, a] - 1)
+                freedom += visits[s, a] - 1
+            else:
+                once += errors[s, a]
+    if once != 0.0:
+        squares += once * once / max(1, freedom)
+    return total, squares
 
 
 @compiled
@@ -194,43 +279,52 @@ def pair_errors(
 ) -> FloatArray:
     """What each pair adds to the covariance of two estimates: that of a visit, over its visits.
 
-    It carries Bessel's correction T/(T-1); a pair of one visit takes the pooled reward variance.
+    It carries Bessel's correction T/(T-1). A single visit shows no variance: such a pair takes
+    what is usual, in units of its weight. To that the spread of what follows all visits counts as
+    one more that has been seen, lest a few that agree by chance speak for all.
     """
     states, actions = weight.shape
     # Out of the record before the loops: each time costs as much as the arithmetic of a pair.
     outcomes, visits = statistics.outcomes, statistics.visits
     reward_means = statistics.outcome_reward_mean
-    freedom = 0
-    squares = 0.0
     reward_variance = np.zeros((states, actions))
     for s in range(states):
         for a in range(actions):
             if visits[s, a] > 0:
-                noise, free = reward_noise(statistics, False, s, a)
+                noise, _ = reward_noise(statistics, False, s, a)
                 reward_variance[s, a] = noise / visits[s, a]
-                freedom += free
-                squares += noise
-    pooled_variance = squares / freedom if freedom > 0 else inf
     errors = np.zeros((states, actions))
+    freedom = 0
+    usual = 0.0
     for s in range(states):
         for a in range(actions):
             both = weight[s, a] * other_weight[s, a]
-            if both == 0.0 or visits[s, a] == 0:
+            if both == 0.0 or visits[s, a] < 2:
                 continue
-            if visits[s, a] == 1:
-                errors[s, a] = both * pooled_variance
-            else:
-                covariance = pair_covariance(
-                    outcomes,
-                    weight,
-                    gain,
-                    other_weight,
-                    other_gain,
-                    reward_variance,
-                    reward_means,
-                    known_transitions,
-                    s,
-                    a,
-                )
-                errors[s, a] = covariance / (visits[s, a] - 1)
+            covariance = pair_covariance(
+                outcomes,
+                weight,
+                gain,
+                other_weight,
+                other_gain,
+                reward_variance,
+                reward_means,
+                known_transitions,
+                s,
+                a,
+            )
+            errors[s, a] = covariance / (visits[s, a] - 1)
+            usual += covariance * visits[s, a] / both
+            freedom += visits[s, a] - 1
+    if freedom > 0:
+        one, other = with_data(statistics, weight), with_data(statistics, other_weight)
+        worths = pair_worths(statistics, one, gain)
+        others = pair_worths(statistics, other, other_gain)
+        usual = (usual + spread_of_worths(one, worths, other, others)) / (freedom + 1)
+    else:
+        usual = inf
+    for s in range(states):
+        for a in range(actions):
+            if visits[s, a] == 1 and weight[s, a] * other_weight[s, a] != 0.0:
+                errors[s, a] = weight[s, a] * other_weight[s, a] * usual
     return errors

@@ -78,6 +78,7 @@ class JointEstimate:
     mean_of: int | None = None  # episodes, of each policy at least, where values are mean returns
     # [J] of the steps, those in pairs that always did the same, in few visits, where others vary
     silent_share: FloatArray | None = None
+    method: str = "table"  # or the mean return, where that errs less, and why
 
     __repr__ = in_a_line
 

@@ -73,6 +73,20 @@ class PaddedEpisodes:
         return array
 
 
+def check_on_policy(episodes: PaddedEpisodes, asker: str) -> None:
+    """Refuse episodes whose actions were not drawn from the target policy."""
+    off = (np.abs(episodes.ratios - 1.0) > 1e-9) & episodes.played
+    if off.any():
+        k, t = (int(i) for i in np.argwhere(off)[0])
+        raise InputError(
+            f"{asker} needs on-policy data; step {t} of episode {k} was taken with "
+            f"{1.0 / episodes.ratios[k, t]:.4g} times the target policy's probability"
+            if episodes.ratios[k, t] > 0
+            else f"{asker} needs on-policy data; step {t} of episode {k} took an action "
+            f"that the target policy never takes"
+        )
+
+
 def mean_estimate(samples: FloatArray) -> Estimate:
     """The mean of independent unbiased samples, one an episode."""
     count = samples.size
@@ -90,16 +104,7 @@ class MonteCarlo(Estimator):
     def estimate(self, task: Task, data: Dataset | VisitStatistics) -> Estimate:
         """From on-policy episodes; any other behavior is refused."""
         episodes = PaddedEpisodes.of(task, data, "Monte Carlo")
-        off = (np.abs(episodes.ratios - 1.0) > 1e-9) & episodes.played
-        if off.any():
-            k, t = (int(i) for i in np.argwhere(off)[0])
-            raise InputError(
-                f"Monte Carlo needs on-policy data; step {t} of episode {k} was taken with "
-                f"{1.0 / episodes.ratios[k, t]:.4g} times the target policy's probability"
-                if episodes.ratios[k, t] > 0
-                else f"Monte Carlo needs on-policy data; step {t} of episode {k} took an action "
-                f"that the target policy never takes"
-            )
+        check_on_policy(episodes, "Monte Carlo")
         return mean_estimate((episodes.discounts * episodes.rewards).sum(axis=1))
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite, nan
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,10 +32,9 @@ TOO_LARGE = 0.5  # of the policy's episodes without data: then the table is too 
 class TableFindings:
     """What was learned of states and actions, and what other ways to collect would have given."""
 
-    method: ClassVar[str] = "table"
-
     statistics: VisitStatistics  # of all episodes
     task: Task
+    method: str = "table"  # or the mean return, where that errs less, and why
     on_policy: bool = False  # all episodes are the policy's own
     limits: Limits = field(default_factory=Limits)  # forbidden pairs are named by state
     aggregation: "AggregationCheck | None" = None  # of bins, where there are any

@@ -5,6 +5,8 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from revar.datasets.files import Conditions, save_dataset
 from revar.estimators.alternatives import Alternatives
 from revar.estimators.estimator import Estimate
@@ -51,7 +53,10 @@ class CollectedResult(HasColumns):
 
     @property
     def method(self) -> str:
-        """How the value was estimated: "table", "critic" or "mean"."""
+        """How the value was estimated: "table", "critic" or "mean".
+
+        Where a table was asked for and is thin, the mean return errs less: then it says so.
+        """
         return str(self.findings.method)
 
     @property
@@ -196,8 +201,15 @@ class EvaluationResult(CollectedResult):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The confidence interval; it allows for every checkpoint that could have been the last."""
-        return self.value - self.half_width, self.value + self.half_width
+        """The confidence interval; it allows for every checkpoint that could have been the last.
+
+        Where every reward is 0 or 1 it stays between 0 and what a 1 at every step would give.
+        """
+        low, high = self.value - self.half_width, self.value + self.half_width
+        if isinstance(self.findings, TableFindings) and np.isin(self.dataset.rewards, (0, 1)).all():
+            most = float((self.task.discount ** np.arange(self.task.horizon)).sum())
+            return max(0.0, low), min(most, high)
+        return low, high
 
     @property
     def gain(self) -> float:
@@ -268,6 +280,7 @@ class EvaluationResult(CollectedResult):
                 ("states met", f"{self.task.states:,}"),
                 ("without data", f"{self.unvisited_probability:.2%} of the policy's episodes"),
                 ("strategy", self.strategy),
+                ("estimate", self.method),
                 *self._rows_of_limits(),
                 *self.findings.rows(self.standard_error, self.budget),
             ]

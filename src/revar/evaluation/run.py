@@ -210,9 +210,12 @@ class Evaluation:
                 names=collection.states.names,
                 combinations=collection.combinations,
             )
-            for part in (self.prior, dataset):
-                if part is not None and len(part) > 0:
-                    collection.learn_from(part, self.target)
+            if self.prior is not None and len(self.prior) > 0:
+                collection.learn_from(self.prior, self.target)
+            if len(dataset) > 0:
+                keys = [dataset.label_of(state) for state in range(dataset.states_seen)]
+                numbered = dataset.renumbered(collection.number_states(keys))
+                collection.add(0, numbered, self.target)
         earlier = [point for point in self.checkpoints if point.episodes < len(dataset)]
         spent = spent_on(dataset, self.goal.budget)
         last = JointCheckpoint(len(dataset), self._estimate(collection), spent)
@@ -222,6 +225,7 @@ class Evaluation:
             findings=TableFindings(
                 statistics=collection.statistics,
                 task=collection.task,
+                method=last.estimate.method,
                 on_policy=self.collection.strategy.id == "on-policy"
                 and self.collection.prior_episodes == 0,
                 limits=self.collection.limits,

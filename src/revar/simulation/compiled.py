@@ -1,6 +1,7 @@
 """Runs through the compiled loop. Its types are fixed, so that rules can be passed as pointers."""
 
 from collections.abc import Callable
+from math import inf
 from typing import Any, cast
 
 import numba
@@ -8,6 +9,7 @@ import numpy as np
 from numba import boolean, float64, int64, types
 
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
+from revar.estimators.smallest_error import SmallestError, better_mean
 from revar.model.arrays import Layers, Outcomes, RunStatistics
 from revar.model.structure import reachable_layers
 from revar.simulation.loop import (
@@ -65,12 +67,22 @@ _OUTCOMES = _tuple_type(Outcomes, _INTS, _INTS, _FLOATS)
 _STATISTICS = _tuple_type(
     RunStatistics, _OUTCOMES, _INT_TABLE, *[_FLOAT_TABLE] * 4, _INTS, _FLOATS, _INTS
 )
-_PLAN = _tuple_type(CompiledPlan, _FLOAT_CUBE, _FLOATS, _FLOAT_TABLE, _FLOATS, _INT_CUBE)
+_PLAN = _tuple_type(CompiledPlan, _FLOAT_CUBE, _FLOATS, _FLOAT_TABLE, _FLOATS, _INT_CUBE, _INTS)
 _PARAMETERS = _tuple_type(RuleParameters, _FLOATS, _INTS, boolean)
 _PATH = _tuple_type(EpisodePath, _INTS, _INTS)
 _REVISIONS = _tuple_type(Revisions, boolean, boolean, boolean)
 _RESULTS = _tuple_type(
-    RunResults, _FLOAT_TABLE, _FLOAT_CUBE, _FLOAT_TABLE, _INT_TABLE, _INTS, _FLOATS
+    *(
+        RunResults,
+        _FLOAT_TABLE,
+        _FLOAT_CUBE,
+        _FLOAT_TABLE,
+        _FLOAT_TABLE,
+        _INT_TABLE,
+        _INTS,
+        _FLOATS,
+    ),
+    *(_INTS, _INTS, _INTS, _FLOAT_TABLE, _FLOAT_TABLE),
 )
 _LOG = _tuple_type(Log, _INTS, _INTS, _INTS, _FLOATS, _INTS, _FLOATS)
 _GENERATOR = cast(Any, numba).typeof(np.random.default_rng(0))
@@ -78,12 +90,12 @@ REVISE_SIGNATURE = types.void(_TASK, _STATISTICS, _PLAN, _PARAMETERS, _PATH, int
 _RULE = types.FunctionType(REVISE_SIGNATURE)
 EPISODES_SIGNATURE = int64(
     *(int64, int64, float64, _FLOATS, _WORLD, _TASK, _STATISTICS, _PLAN, _PARAMETERS),
-    *(_RULE, _RULE, _REVISIONS, int64, int64, boolean, _PATH, _LOG, _GENERATOR),
+    *(_RULE, _RULE, _REVISIONS, int64, boolean, _PATH, _LOG, boolean, _INTS, _GENERATOR),
 )
 RUN_SIGNATURE = cast(Any, types).Tuple((boolean, _LOG))(
     *(_WORLD, _TASK, _tuple_type(Layers, _INTS, _INTS), _OUTCOMES, _PLAN, _PARAMETERS),
     *(types.FunctionType(EPISODES_SIGNATURE), _RULE, _RULE, _REVISIONS),
-    *(boolean, boolean, int64, int64, boolean, _FLOATS, _RESULTS, _LOG, _GENERATOR, _INTS),
+    *(boolean, boolean, int64, boolean, _FLOATS, _RESULTS, _LOG, boolean, _GENERATOR, _INTS),
 )
 
 
@@ -112,18 +124,27 @@ def make_compiled_player(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
     world = World.of(mdp)
     arrays = TaskArrays.of(task, mdp.arrays.initial)
     layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, task.policy > 0, mdp.horizon)
-    in_loop = isinstance(job.estimator, CertaintyEquivalence)
+    chooses = isinstance(job.estimator, SmallestError) and len(task.policies) == 1
+    in_loop = isinstance(job.estimator, CertaintyEquivalence | SmallestError)
     known = isinstance(job.estimator, CertaintyEquivalence) and job.estimator.known_transitions
-    logging = job.keep_episodes or not in_loop
-    room = _expected_size(job) if logging else (0, 0)
+    log_all = job.keep_episodes or not in_loop
+    logging = log_all or chooses
+    room = (0, 0)
+    if logging:
+        room = _expected_size(job) if log_all else (1, 1)
+    outcomes = mdp.arrays.outcomes
+    first_plan = rule.plan._replace(selection=np.array([job.plan.selection], dtype=np.int64))
 
     def play(run: int) -> bool:
+        logged_at, played_at = (np.zeros(job.checkpoints.size, dtype=np.int64) for _ in "ab")
+        logged = np.zeros(1, dtype=np.int64)
+        thin_share, evident = (np.zeros((job.checkpoints.size, len(task.policies))) for _ in "ab")
         ended, log = play_run(
             world,
             arrays,
             layers,
             mdp.arrays.outcomes,
-            rule.plan,
+            first_plan,
             rule.parameters,
             play_by,
             on_step,
@@ -131,30 +152,44 @@ def make_compiled_player(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
             revisions,
             known,
             in_loop,
-            int(job.plan.selection),
             job.plan.visits_first,
             job.plan.alternates,
             job.checkpoints,
             RunResults(
                 job.values[run],
                 job.covariances[run],
+                job.freedom[run],
                 job.unvisited[run],
                 job.visits[run],
                 job.finished[run],
                 job.spent[run],
+                logged,
+                logged_at,
+                played_at,
+                thin_share,
+                evident,
             ),
             empty_log(*room),
+            log_all,
             job.stream(run),
             job.stop,
         )
         if logging and ended:
-            dataset = dataset_of(log, mdp.states, int(job.finished[run, 0]))
-            if not in_loop:
-                for i, count in enumerate(job.episodes_at_checkpoints(dataset)):
-                    if job.stop[0] != 0:
-                        return False
-                    if count >= job.estimator.least_episodes:
-                        job.write(run, i, job.estimator.estimate(task, dataset.head(count)))
+            dataset = dataset_of(log, mdp.states, int(logged[0]))
+            for i, count in enumerate(logged_at.tolist()):
+                if job.stop[0] != 0:
+                    return False
+                if chooses and count > 1:
+                    played = int(played_at[i])
+                    better = better_mean(
+                        *(task, dataset.head(count), played, outcomes),
+                        *(thin_share[i, 0], evident[i, 0]),
+                    )
+                    if better is not None:
+                        job.write(run, i, better)
+                        job.freedom[run, i] = inf
+                elif not in_loop and count >= job.estimator.least_episodes:
+                    job.write(run, i, job.estimator.estimate(task, dataset.head(count)))
             if job.keep_episodes:
                 job.datasets[run] = dataset
         return bool(ended)

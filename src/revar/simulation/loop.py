@@ -55,11 +55,12 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
     on_step: Revise,
     on_episode: Revise,
     revisions: Revisions,
-    selection: int,
     visits_first: int,
     alternates: bool,
     path: EpisodePath,
     log: Log,
+    log_all: bool,
+    logged: IntArray,
     rng: np.random.Generator,
 ) -> int:
     """Play the episodes from number `begin` up to, without it, number `end`, or until so much is
@@ -84,7 +85,9 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
                 locate(world.start_cumulative, 0, world.start_states.size, rng.random())
             ]
         statistics.initial_count[s] += 1
+        selection = plan.selection[0]
         only_table = episode % tables if alternates else 0
+        noting = logging and (log_all or selection == Selection.SAMPLE)
         steps = 0
         while s != states and steps < task.horizon:
             table = steps if by_step else only_table
@@ -136,14 +139,15 @@ def play_episodes(  # noqa: PLR0912, PLR0915 - the innermost loop, in one piece
             record_step(statistics, s, a, slot, reward)
             path.states[steps] = s
             path.actions[steps] = a
-            if logging:
-                log_step(log, episode, steps, s, a, reward, world.successor[slot], propensity)
+            if noting:
+                log_step(log, logged[0], steps, s, a, reward, world.successor[slot], propensity)
             s = world.successor[slot]
             steps += 1
             if revisions.after_steps:
                 on_step(task, statistics, plan, parameters, path, steps, episode)
-        if logging:
-            log.start[episode + 1] = log.start[episode] + steps
+        if noting:
+            log.start[logged[0] + 1] = log.start[logged[0]] + steps
+            logged[0] += 1
         used += task.episode_cost
         if by_visit:
             for step in range(steps):
@@ -185,12 +189,12 @@ def play_run(
     revisions: Revisions,
     known_to_estimator: bool,
     estimating: bool,
-    selection: int,
     visits_first: int,
     alternates: bool,
     checkpoints: FloatArray,
     results: RunResults,
     log: Log,
+    log_all: bool,
     rng: np.random.Generator,
     stop: IntArray,
 ) -> tuple[bool, Log]:
@@ -234,6 +238,7 @@ def play_run(
         first_plan.deviation.copy(),
         first_plan.scratch.copy(),
         first_plan.taken.copy(),
+        first_plan.selection.copy(),
     )
     path = EpisodePath(
         np.zeros(task.horizon, dtype=np.int64), np.zeros(task.horizon, dtype=np.int64)
@@ -247,7 +252,7 @@ def play_run(
         if stop[0] != 0:
             return False, log
         if log.states.size > 0:
-            log = with_room(log, episode, most_episodes, task.horizon)
+            log = with_room(log, results.logged[0], most_episodes, task.horizon)
         until = task.budget
         if checkpoint < checkpoints.size:
             until = checkpoints[checkpoint]
@@ -264,11 +269,12 @@ def play_run(
             on_step,
             on_episode,
             revisions,
-            selection,
             visits_first,
             alternates,
             path,
             log,
+            log_all,
+            results.logged,
             rng,
         )
         results.finished[0] = episode
@@ -276,7 +282,7 @@ def play_run(
             if estimating:
                 if not known_to_estimator:
                     refresh_frequencies(estimated)
-                values, covariance, unvisited = plug_in(
+                found = plug_in(
                     estimated,
                     task.initial,
                     task.policies,
@@ -285,8 +291,13 @@ def play_run(
                     known_to_estimator,
                     0,
                 )
-                results.values[checkpoint] = values
-                results.covariances[checkpoint] = covariance
-                results.unvisited[checkpoint] = unvisited
+                results.values[checkpoint] = found.values
+                results.covariances[checkpoint] = found.covariance
+                results.freedom[checkpoint] = found.freedom
+                results.unvisited[checkpoint] = found.unvisited
+                results.thin_share[checkpoint] = found.thin_share
+                results.evident[checkpoint] = found.evident
+            results.logged_at[checkpoint] = results.logged[0]
+            results.played_at[checkpoint] = episode
             checkpoint += 1
     return True, log

@@ -11,6 +11,7 @@ import numpy as np
 from revar.collection.plans import PlanInForce, Planner
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.estimator import Estimate, Estimator, JointEstimate
+from revar.estimators.smallest_error import SmallestError, choose_estimate
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset, Trajectory
@@ -129,6 +130,8 @@ def _estimate(
         return None
     if isinstance(estimator, CertaintyEquivalence):
         return estimator.joint_estimate(task, statistics)
+    if isinstance(estimator, SmallestError):
+        return choose_estimate(task, statistics, Dataset.of(episodes))
     return estimator.estimate(
         task, Dataset.of(episodes) if estimator.needs_episodes else statistics
     )

@@ -40,10 +40,16 @@ class RunResults(NamedTuple):
 
     values: FloatArray  # [checkpoint, J]
     covariances: FloatArray  # [checkpoint, J, J]
+    freedom: FloatArray  # [checkpoint, J] degrees of freedom of the variances
     unvisited: FloatArray  # [checkpoint, J]
     visits: IntArray  # [S, A]
     finished: IntArray  # [1] episodes played so far
     spent: FloatArray  # [1] of the budget so far, read by the progress display
+    logged: IntArray  # [1] episodes in the log so far
+    logged_at: IntArray  # [checkpoint] the same, then
+    played_at: IntArray  # [checkpoint] all episodes, then
+    thin_share: FloatArray  # [checkpoint, J] as `PluggedIn` has it
+    evident: FloatArray  # [checkpoint, J] likewise
 
 
 class Log(NamedTuple):

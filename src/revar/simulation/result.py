@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from revar.errors import InputError
+from revar.estimators.certainty_equivalence import widen
 from revar.estimators.estimator import Estimate, Estimator, JointEstimate, normal_quantile
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.budget import Budget
@@ -144,6 +145,7 @@ class Job:
     plan: Plan  # before the first episode
     values: FloatArray  # [run, checkpoint, J]
     covariances: FloatArray  # [run, checkpoint, J, J]
+    freedom: FloatArray  # [run, checkpoint, J] of variances that are yet to be widened by it
     unvisited: FloatArray  # [run, checkpoint, J]
     visits: IntArray  # [run, S, A]
     finished: IntArray  # [run, 1] episodes played
@@ -156,14 +158,6 @@ class Job:
         """What a run may spend."""
         assert self.task.budget is not None
         return self.task.budget
-
-    def episodes_at_checkpoints(self, dataset: Dataset) -> list[int]:
-        """How many episodes of a run had been played at each checkpoint."""
-        spent = np.arange(1.0, len(dataset) + 1.0)
-        if not self.budget.by_episode:
-            costs = self.task.visit_cost[dataset.states, dataset.actions]
-            spent = np.cumsum(costs)[dataset.start[1:] - 1]
-        return [int(count) + 1 for count in np.searchsorted(spent, self.checkpoints)]
 
     def stream(self, run: int) -> np.random.Generator:
         """The random stream of its own that row `run` of the arrays is played with."""
@@ -186,7 +180,8 @@ class Job:
         complete = ended.size == len(self.values)
         rows = slice(None) if complete else ended
         asked = self.task.question.combinations
-        values, covariances = self.values[rows], self.covariances[rows]
+        values = self.values[rows]
+        covariances = widen(self.covariances[rows], self.freedom[rows])
         truth = asked.answer(true_values)
         counts = asked.coefficients != 0  # [Q, J]
         unvisited = np.where(counts, self.unvisited[rows][:, :, None, :], 0.0).max(axis=3)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.estimator import Estimator, find_estimator
+from revar.estimators.smallest_error import SmallestError
 from revar.interrupts import catch_interrupts, is_interrupted
 from revar.model.arrays import FloatArray
 from revar.model.budget import Budget, check_budget
@@ -56,7 +57,7 @@ def simulate(
     seed: int = 0,
     first_run: int = 0,
     checkpoints: ArrayLike | None = None,
-    estimator: str | Estimator = "certainty-equivalence",
+    estimator: str | Estimator | None = None,
     threads: int | None = None,
     keep_episodes: bool = False,
     progress: Progress | None = None,
@@ -93,7 +94,8 @@ def simulate(
     checkpoints
         What is spent when an estimate is made; by default log-spaced up to the budget.
     estimator
-        What turns data into estimates: an id, or an estimator.
+        What turns data into estimates: an id, or an estimator; by default the best one for data of
+        the strategy.
     threads
         How many play at once; by default as many as there are cores.
     keep_episodes
@@ -107,7 +109,8 @@ def simulate(
     """
     if not isinstance(mdp, TabularMDP):
         raise InputError(f"mdp is a {type(mdp).__name__}; it must be a TabularMDP")
-    strategy, estimator = find_strategy(strategy), find_estimator(estimator)
+    strategy = find_strategy(strategy)
+    estimator = find_estimator(strategy.estimators[0] if estimator is None else estimator)
     runs, allowed = check_count(runs, "runs"), check_budget(episodes, steps, budget, cost)
     if progress is not None and not callable(progress):
         raise InputError(
@@ -143,6 +146,7 @@ def simulate(
         plan=plan,
         values=np.full(rows, np.nan),
         covariances=np.full((*rows, count), np.nan),
+        freedom=np.full(rows, np.inf),
         unvisited=np.full(rows, np.nan),
         visits=np.zeros((runs, mdp.states, mdp.actions), dtype=np.int64),
         finished=np.zeros((runs, 1), dtype=np.int64),
@@ -170,7 +174,7 @@ def simulate(
 
 def _first_plan(task: Task, mdp: TabularMDP, strategy: Strategy, estimator: Estimator) -> Plan:
     """The plan before the first episode; raises where strategy and estimator do not fit."""
-    if len(task.policies) > 1 and not isinstance(estimator, CertaintyEquivalence):
+    if len(task.policies) > 1 and not isinstance(estimator, CertaintyEquivalence | SmallestError):
         raise InputError(
             f"estimator {estimator.id!r} estimates the value of one policy; for "
             f"{len(task.policies)} of them use 'certainty-equivalence'"

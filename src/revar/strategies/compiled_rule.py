@@ -109,6 +109,7 @@ class CompiledPlan(NamedTuple):
     deviation: FloatArray  # [S, A]
     scratch: FloatArray  # [S + 1]
     taken: IntArray  # [1 or L, S, A] actions taken under the plan, where shares are followed
+    selection: IntArray  # [1] how scores are read; at first, as the plan before any data says
 
     @classmethod
     def of(
@@ -127,6 +128,7 @@ class CompiledPlan(NamedTuple):
             np.zeros((0, 0)) if deviation is None else deviation,
             nothing if normalizers is None else np.zeros(normalizers.size),
             np.zeros(scores.shape if follows else (0, 0, 0), dtype=np.int64),
+            np.zeros(1, dtype=np.int64),
         )
 
 

@@ -163,7 +163,7 @@ def _replan(
     bonus, by_path = parameters.constants
     known = parameters.known_transitions
     policy, discount = task.policy, task.discount
-    scores, normalizers, deviation, scratch, _ = plan
+    scores, normalizers, deviation, scratch, _, _ = plan
     outcomes = statistics.outcomes
     row_start, _, probability = outcomes
     visits, outcome_count = statistics.visits, statistics.outcome_count

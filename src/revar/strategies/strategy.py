@@ -61,7 +61,7 @@ class Plan:
             )
         if not isinstance(self.selection, Selection):
             raise InputError(f"selection of a plan is {self.selection!r}; it must be a Selection")
-        least = 0 if self.selection is Selection.FOLLOW else 1
+        least = 0 if self.selection in (Selection.FOLLOW, Selection.SAMPLE) else 1
         if not isinstance(self.visits_first, int) or self.visits_first < least:
             raise InputError(f"visits_first of a plan is {self.visits_first!r}; at least {least}")
         if self.lasts is not None and (not isinstance(self.lasts, int) or self.lasts < 0):

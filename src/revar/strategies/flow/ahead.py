@@ -1,10 +1,11 @@
 """What is to come under a plan: the error it leaves, and the steps that make it smaller."""
 
+from math import exp
 from typing import NamedTuple
 
 import numpy as np
 
-from revar.compilation import compiled, compiled_in_place
+from revar.compilation import compiled, compiled_in_place, inlined
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
 from revar.strategies.compiled_rule import TaskArrays
 from revar.strategies.flow.transitions import own_share
@@ -36,6 +37,54 @@ def error_ahead(task: TaskArrays, ahead: Ahead, costs: FloatArray, behavior: Flo
         np.zeros((states, actions)),
     )
     return value
+
+
+@compiled
+def visits_ahead(task: TaskArrays, ahead: Ahead, behavior: FloatArray) -> FloatArray:
+    """The visits of each pair when the budget ahead has been spent with a behavior, [S, A]."""
+    states, actions = ahead.already.shape
+    visits = np.zeros((states, actions))
+    flow = np.zeros((task.horizon, states, actions))
+    spare = np.zeros((2, states + 1))
+    flow_of(ahead.transitions, task.initial, ahead.layers, behavior, flow, visits, spare)
+    each = task.episode_cost + np.sum(ahead.visit_cost * visits) * (task.episode_cost == 0.0)
+    return ahead.already + ahead.budget / each * visits
+
+
+@compiled
+def plan_pays(
+    task: TaskArrays, ahead: Ahead, costs: FloatArray, gaps: FloatArray, behavior: FloatArray
+) -> bool:
+    """Whether a plan leaves a smaller error than the target policy, its doubt allowed for.
+
+    A plan that rests on estimated costs looks better than it is: of a pair that has T visits when
+    it is made, the expected error is 1 + 1/T times as large. Plans to come will know more: half of
+    the visits to come are counted. The target policy does not depend on estimates. A pair that is
+    still without data when all is spent leaves what filling it may miss, `gaps` [S, A].
+    """
+    on_policy = np.zeros((task.horizon, *costs.shape))
+    on_policy[:] = task.policy
+    visits = visits_ahead(task, ahead, behavior)
+    instead = visits_ahead(task, ahead, on_policy)
+    planned = 0.0
+    unplanned = 0.0
+    for s in range(costs.shape[0]):
+        for a in range(costs.shape[1]):
+            already, cost = ahead.already[s, a], costs[s, a]
+            if cost > 0.0 or gaps[s, a] > 0.0:
+                known = max(1.0, 0.5 * (already + visits[s, a]))
+                planned += _error_left(
+                    cost * (1.0 + 1.0 / known), gaps[s, a], already, visits[s, a]
+                )
+                unplanned += _error_left(cost, gaps[s, a], already, instead[s, a])
+    return planned < unplanned
+
+
+@inlined
+def _error_left(cost: float, gap: float, already: float, visits: float) -> float:
+    """What a pair adds to the error when so many visits are expected."""
+    missed = exp(-visits) if already == 0.0 else 0.0
+    return missed * gap + (1.0 - missed) * cost / max(1.0, visits)
 
 
 @compiled

@@ -127,8 +127,7 @@ def assess(
         limits,
     )
     costs = estimate_costs(
-        *(asked, influences, np.array([1.0, -share]), seen, limit.known_transitions),
-        *(limit.tuning, 0),  # no bonus that grows with the episodes: the quantile is there for it
+        *(asked, influences, np.array([1.0, -share]), seen, limit.known_transitions, limit.tuning)
     )
     errors = costs / np.maximum(seen.visits, 1)
     error = sqrt(np.sum(errors))

@@ -1,18 +1,24 @@
 """What a visit is worth: flow's estimate of the one-step costs, from little data."""
 
-from math import log, sqrt
+from math import log
 from typing import NamedTuple
 
 import numpy as np
 
 from revar.compilation import compiled, compiled_in_place
-from revar.model.arrays import FloatArray, Layers, RunStatistics
+from revar.model.arrays import FloatArray, IntArray, Layers, RunStatistics
 from revar.model.moments import reward_noise
 from revar.strategies.compiled_rule import TaskArrays
 from revar.strategies.estimated_model import filled_variance, pooled_noise
 from revar.strategies.flow.tuning import Tuning
+from revar.theory.gaps import (
+    FilledValues,
+    errors_of_actions,
+    filled_values,
+    known_values,
+    tried_policy,
+)
 from revar.theory.influence import influence
-from revar.theory.recursions import backward_values
 
 
 class Influence(NamedTuple):
@@ -44,17 +50,45 @@ def estimate_influence(
     gains = np.zeros((count, outcomes.successor.size))
     futures = np.zeros((count, outcomes.successor.size))
     first_values = np.zeros(count)
+    going_on = np.zeros((task.horizon + 1, states + 1))
+    going_on[:-1] = 1.0
     for j in range(count):
-        policy = task.policies[j : j + 1]
-        values = backward_values(outcomes, statistics.reward_mean, policy, layers, discount)
-        weights[j], gains[j] = influence(outcomes, task.initial, policy, values, layers, discount)
-        for s in range(states):
-            first_values[j] += task.initial[s] * values[0, s]
-        if not known_transitions:
-            values[:] = 1.0
-            values[-1] = 0.0
-            _, futures[j] = influence(outcomes, task.initial, policy, values, layers, discount)
+        policy = task.policies[j]
+        if known_transitions:
+            found = known_values(statistics, task.initial, policy, layers, discount)
+            weights[j], gains[j] = found.weights, found.gains
+        else:
+            found = filled_values(statistics, task.initial, policy, layers, discount)
+            _share_out(statistics, policy, found.weights, found.gains, weights[j], gains[j])
+            _, futures[j] = influence(
+                *(outcomes, task.initial, task.policies[j : j + 1], going_on, layers, discount)
+            )
+        first_values[j] = np.sum(task.initial * found.table[0, :states])
     return Influence(weights, gains, futures, first_values)
+
+
+@compiled_in_place
+def _share_out(
+    statistics: RunStatistics,
+    policy: FloatArray,
+    tried_weights: FloatArray,
+    tried_gains: FloatArray,
+    weights: FloatArray,
+    gains: FloatArray,
+) -> None:
+    """What tried actions stand in for is what the others will weigh once they are tried."""
+    states, actions = policy.shape
+    row_start = statistics.outcomes.row_start
+    tried = tried_policy(policy, statistics.visits)
+    for s in range(states):
+        entered = np.sum(tried_weights[s])
+        for a in range(actions):
+            weights[s, a] = entered * policy[s, a]
+            if tried[s, a] > 0.0:
+                p = s * actions + a
+                own = policy[s, a] / tried[s, a]
+                for o in range(row_start[p], row_start[p + 1]):
+                    gains[o] = own * tried_gains[o]
 
 
 @compiled
@@ -65,14 +99,13 @@ def estimate_costs(
     statistics: RunStatistics,
     known_transitions: bool,
     tuning: Tuning,
-    episode: int,
 ) -> FloatArray:
     """C(s,a) = Var[W R + g(S')] of the estimated model, on the safe side where data is scarce.
 
     W and g are those of the combination `row` [J] of values. The cost is the noise of the reward
-    within outcomes plus the spread of what the outcomes are worth, and carries a bonus for few
-    visits. Outcomes not seen yet add to it: with nothing known all variances are equal, and then
-    the target policy itself is the optimal behavior.
+    within outcomes plus the spread of what the outcomes are worth. Outcomes not seen yet add to it:
+    with nothing known all variances are equal, and then the target policy itself is the optimal
+    behavior.
     """
     weight = combine(row, influences.weights)
     # What both policies of a difference need weighs little in it. What is typical of all pairs is
@@ -93,17 +126,51 @@ def estimate_costs(
             costs[s, a] += weight[s, a] ** 2 * filled_variance(
                 statistics, by_outcome, s, a, pooled, tuning.prior_visits
             )
-            bonus = tuning.bonus * sqrt(2.0 * log(episode + 1.0) / (statistics.visits[s, a] + 1.0))
-            costs[s, a] *= (1.0 + bonus) ** 2
             typical += costs[s, a] / size[s, a]
             mass += size[s, a]
     if typical == 0.0:
-        return size**2
+        return _alike(size, statistics.visits)
     if by_outcome:
-        novelty = tuning.novelty * _novelty(statistics)
+        novelty = _novelty(statistics)
         future = combine(np.abs(row), influences.futures)
         _add_unseen(statistics, size, worth, future, typical / mass, novelty, costs)
     return costs
+
+
+@compiled
+def _alike(size: FloatArray, visits: IntArray) -> FloatArray:
+    """Costs where nothing has varied yet: those of pairs without data, or of all alike."""
+    untried = (size > 0.0) & (visits == 0)
+    return np.where(untried, size**2, 0.0) if np.any(untried) else size**2
+
+
+@compiled
+def gap_errors(
+    task: TaskArrays, statistics: RunStatistics, found: FilledValues, costs: FloatArray
+) -> FloatArray:
+    """What each pair without data adds to the squared error while it is filled, [S, A].
+
+    What an action does differently everywhere adds up over the states in which it was not tried. Of
+    several policies it is taken to be what one visit would leave.
+    """
+    gaps = np.zeros(costs.shape)
+    if task.policies.shape[0] > 1:
+        return np.where(statistics.visits == 0, costs, gaps)
+    policy, visits = task.policy, statistics.visits
+    errors = np.zeros(costs.shape)
+    for s in range(costs.shape[0]):
+        for a in range(costs.shape[1]):
+            if visits[s, a] > 0 and policy[s, a] > 0.0:
+                entered = np.sum(found.weights[s])
+                larger = found.weights[s, a] / (entered * policy[s, a]) if entered > 0.0 else 0.0
+                errors[s, a] = larger**2 * costs[s, a] / visits[s, a]
+    apart = errors_of_actions(statistics, found, errors)
+    for a in range(costs.shape[1]):
+        together = np.sum(found.untried[:, a]) * apart.common[a] ** 2
+        for s in range(costs.shape[0]):
+            untried = found.untried[s, a]
+            gaps[s, a] = untried * (untried * apart.alone[a] ** 2 + together)
+    return gaps
 
 
 @compiled
@@ -205,7 +272,8 @@ def _spread(
 
     A few visits that happened to go the same way must not make a pair look certain, for then it
     would not be visited again: what it shows is filled up, as if by `likeness` visits, with what
-    is usual. Usual is a share of the spread over all actions of the state, the same everywhere.
+    is usual. Usual is a share of the spread over all actions of the state, the same everywhere. A
+    pair without data may lead wherever its state was seen to lead.
     """
     spread = np.zeros(size.shape)
     usual = np.zeros(size.shape)
@@ -214,18 +282,22 @@ def _spread(
     for s in range(size.shape[0]):
         for a in range(size.shape[1]):
             count = statistics.visits[s, a]
-            if size[s, a] > 0.0 and count > 1:
+            if size[s, a] == 0.0:
+                continue
+            everywhere = worth.everywhere_square[s, a] - worth.everywhere_mean[s, a] ** 2
+            usual[s, a] = max(0.0, everywhere)
+            if count > 1:
                 own = max(0.0, worth.square[s, a] - worth.mean[s, a] ** 2)
                 spread[s, a] = own * count / (count - 1)
-                everywhere = worth.everywhere_square[s, a] - worth.everywhere_mean[s, a] ** 2
-                usual[s, a] = max(0.0, everywhere)
                 shown += spread[s, a] / size[s, a]
                 possible += usual[s, a] / size[s, a]
     share = min(1.0, shown / possible) if possible > 0.0 else 0.0
     for s in range(size.shape[0]):
         for a in range(size.shape[1]):
             count = statistics.visits[s, a]
-            if usual[s, a] > 0.0:
+            if count == 0:
+                spread[s, a] = usual[s, a]
+            else:
                 filled = count * spread[s, a] + likeness * share * usual[s, a]
                 spread[s, a] = filled / (count + likeness)
     return spread

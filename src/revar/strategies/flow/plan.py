@@ -1,20 +1,28 @@
 """The plan of flow: what the remaining episodes should visit, as far as the data can be trusted."""
 
-from math import sqrt
+from math import isfinite, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from revar.compilation import compiled, compiled_in_place, inlined, with_functions
-from revar.model.arrays import FloatArray, IntArray, Layers, RunStatistics
+from revar.model.arrays import FloatArray, Layers, RunStatistics
 from revar.model.structure import expand
 from revar.strategies.compiled_rule import TaskArrays
-from revar.strategies.flow.ahead import Ahead, be_cautious, error_ahead, improve, improve_within
-from revar.strategies.flow.costs import combine, estimate_costs, estimate_influence
+from revar.strategies.flow.ahead import (
+    Ahead,
+    be_cautious,
+    error_ahead,
+    improve,
+    improve_within,
+    plan_pays,
+)
+from revar.strategies.flow.costs import combine, estimate_costs, estimate_influence, gap_errors
 from revar.strategies.flow.safety import keep_sums
 from revar.strategies.flow.transitions import credible_transitions
 from revar.strategies.flow.tuning import Tuning
 from revar.theory.caps import keep_within
+from revar.theory.gaps import MOST, filled_values, thin_share_of
 
 # How often the weights of differences to the leader are corrected in one plan. They tend to the
 # squares of the ratios variance / gap^2, so that the sum of the ratios' cubes gets smallest: the
@@ -22,9 +30,6 @@ from revar.theory.caps import keep_within
 # to count, the best policy could be left with the few visits that made it look bad.
 BALANCING = 10
 TINY = np.finfo(np.float64).tiny
-# Where a transition needs more visits than these to be credible, actions lead to much the same.
-ALIKE = 20.0
-LEAST_COST = 1e-3  # of a visit, as a share of the usual cost
 
 
 class Draft(NamedTuple):
@@ -32,8 +37,10 @@ class Draft(NamedTuple):
 
     ahead: Ahead
     costs: FloatArray  # [S, A] of what is asked
+    noise: FloatArray  # [S, A] what a visit leaves of the error: the costs, if anything varies
+    gaps: FloatArray  # [S, A] what pairs without data add to the error
     needed: float  # visits after which half of a share is the plan's
-    sweeps: int  # at most
+    pays: bool  # whether the plan is expected to be worth more than the target policy's visits
 
 
 @compiled
@@ -47,42 +54,48 @@ def plan_flow(
 ) -> Draft:
     """Overwrite `behavior` [L, S, A] with the plan after `episode` episodes."""
     policy = task.policy
-    start, states = expand(statistics.outcomes, task.initial, policy > 0, task.horizon)
-    layers = Layers(start, states)
-    asked, weights = _asked_costs(task, layers, statistics, known_transitions, tuning, episode)
-    costs = combine(weights, asked)
-    start_halfway(behavior, layers, policy)
-    if task.limited:
-        keep_within(behavior, layers, task.limits.caps)
     already = statistics.visits.astype(np.float64)
     transitions, prior = statistics.outcomes, 0.0
     if not known_transitions:
         transitions, prior = credible_transitions(statistics.outcomes, statistics.visits, policy)
+    start, states = expand(transitions, task.initial, policy > 0, task.horizon)
+    layers = Layers(start, states)
+    asked, weights = _asked_costs(task, layers, statistics, known_transitions, tuning)
+    noise = combine(weights, asked)
+    gaps, thin = np.zeros(noise.shape), False
+    silent = np.sum(np.where(statistics.visits > 0, noise, 0.0)) == 0.0
+    if not known_transitions:
+        found = filled_values(statistics, task.initial, policy, layers, task.discount)
+        gaps = gap_errors(task, statistics, found, noise)
+        thin = thin_share_of(found, statistics.visits) > MOST
+        if silent and np.sum(gaps) == 0.0:
+            gaps = found.untried**2  # nobody knows what is at stake
+    costs = noise + gaps if task.policies.shape[0] == 1 else noise
+    start_halfway(behavior, layers, policy)
+    if task.limited:
+        keep_within(behavior, layers, task.limits.caps)
     spent = task.episode_cost * episode + np.sum(task.visit_cost * already)
-    unit = spent / episode
-    budget = max(unit, min(task.budget - spent, tuning.look_ahead * spent + 10.0 * unit))
+    # Without an end, a plan is made for as much as was spent.
+    budget = max(spent / episode, task.budget - spent) if isfinite(task.budget) else spent
     visit_cost = task.visit_cost
     if task.episode_cost == 0.0:
         # Episodes that cost nothing would be worth any number of others.
-        visit_cost = np.maximum(visit_cost, LEAST_COST * spent / np.sum(already))
+        visit_cost = np.maximum(visit_cost, tuning.settled * spent / np.sum(already))
     ahead = Ahead(transitions, layers, already, budget, visit_cost)
-    sweeps = int(min(tuning.sweeps, 3.0 * sqrt(episode)))
     for i in range(BALANCING if task.best and weights.size > 1 else 1):
         if i > 0:
             for q in range(weights.size):
                 weights[q] = sqrt(weights[q]) * error_ahead(task, ahead, asked[q], behavior)
             weights /= max(weights.max(), TINY)
-            costs = combine(weights, asked)
+            costs = noise = combine(weights, asked)
         if spent > 0.0:
-            improve(task, ahead, costs, behavior, sweeps, tuning.settled)
-    needed = share_prior(prior)
-    lacking = needed * _tried_pairs(statistics.visits, policy) / tuning.many_visits
-    if lacking > 1.0 and spent > 0.0:
-        gain = _gain(task, ahead, costs, spent, behavior)
-        needed *= max(1.0, lacking / gain)
-    needed *= tuning.caution
+            improve(task, ahead, costs, behavior, int(tuning.sweeps), tuning.settled)
+    needed = share_prior(prior, tuning.alike)
     be_cautious(task, ahead, statistics.visits, needed, behavior)
-    return Draft(ahead, costs, needed, sweeps)
+    if silent:
+        noise = np.zeros(costs.shape)  # nothing has varied: a visit is expected to leave no error
+    pays = not thin and plan_pays(task, ahead, noise, gaps, behavior)
+    return Draft(ahead, costs, noise, gaps, needed, pays)
 
 
 @compiled
@@ -92,7 +105,6 @@ def _asked_costs(
     statistics: RunStatistics,
     known_transitions: bool,
     tuning: Tuning,
-    episode: int,
 ) -> tuple[FloatArray, FloatArray]:
     """The costs of each combination that is asked for, [Q, S, A], and their weights [Q].
 
@@ -110,9 +122,7 @@ def _asked_costs(
         weights = np.ones(len(rows))
     costs = np.zeros((len(rows), *task.policy.shape))
     for q in range(len(rows)):
-        costs[q] = estimate_costs(
-            task, influences, rows[q], statistics, known_transitions, tuning, episode
-        )
+        costs[q] = estimate_costs(task, influences, rows[q], statistics, known_transitions, tuning)
         if task.best:
             square_gap = np.sum(rows[q] * influences.values) ** 2
             square_gap += np.sum(costs[q] / np.maximum(statistics.visits, 1))
@@ -137,38 +147,14 @@ def start_halfway(behavior: FloatArray, layers: Layers, policy: FloatArray) -> N
                 behavior[t, s, a] = 0.5 * (policy[s, a] + share)
 
 
-@compiled
-def _tried_pairs(visits: IntArray, policy: FloatArray) -> int:
-    """How many of the target policy's pairs have been visited."""
-    count = 0
-    for s in range(policy.shape[0]):
-        for a in range(policy.shape[1]):
-            count += policy[s, a] > 0.0 and visits[s, a] > 0
-    return count
-
-
-@compiled
-def _gain(
-    task: TaskArrays, ahead: Ahead, costs: FloatArray, spent: float, behavior: FloatArray
-) -> float:
-    """How many times larger the error would be had the target policy made all visits."""
-    planned = error_ahead(task, ahead, costs, behavior)
-    on_policy = np.zeros(behavior.shape)
-    on_policy[:] = task.policy
-    nothing = np.zeros(costs.shape)
-    anew = Ahead(ahead.transitions, ahead.layers, nothing, spent + ahead.budget, ahead.visit_cost)
-    instead = error_ahead(task, anew, costs, on_policy)
-    return max(1.0, instead / planned) if planned > 0.0 else 1.0
-
-
 @inlined
-def share_prior(prior: float) -> float:
+def share_prior(prior: float, alike: float) -> float:
     """The n of shares, from the n of transitions: after n visits half of a share is the plan's.
 
     The two are equal unless the actions of a state lead to much the same (a large prior). Then
     costs decide, and uncertain transitions are no reason to distrust the plan.
     """
-    return 1.0 / (1.0 / prior + prior / ALIKE**2) if prior > 0.0 else 0.0
+    return 1.0 / (1.0 / prior + prior / alike**2) if prior > 0.0 else 0.0
 
 
 # A rule of its own, so that plans without costs and caps need not wait until it is compiled.
@@ -183,10 +169,12 @@ def plan_safely(
     tuning: Tuning,
     episode: int,
     behavior: FloatArray,
-) -> None:
+) -> Draft:
     """The same within caps, and limits on sums are kept."""
     draft = plan_within(task, statistics, known_transitions, tuning, episode, behavior)
     keep_sums(
         *(task, draft.ahead, statistics, draft.costs, draft.needed, known_transitions, tuning),
-        *(behavior, draft.sweeps),
+        behavior,
     )
+    pays = draft.pays and plan_pays(task, draft.ahead, draft.noise, draft.gaps, behavior)
+    return Draft(draft.ahead, draft.costs, draft.noise, draft.gaps, draft.needed, pays)

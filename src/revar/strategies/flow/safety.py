@@ -36,7 +36,6 @@ def keep_sums(
     known_transitions: bool,
     tuning: Tuning,
     behavior: FloatArray,
-    sweeps: int,
 ) -> None:
     """Overwrite a plan by one that is safe; the target policy is, as far as anything is known."""
     sums = task.limits.most.size
@@ -51,7 +50,7 @@ def keep_sums(
             if room < 0.0:
                 safe = False
                 _raise_multiplier(
-                    task, ahead, limits, costs, needed, multipliers, i, room, behavior, sweeps
+                    task, ahead, limits, costs, needed, multipliers, i, room, behavior
                 )
         if safe:
             break
@@ -73,10 +72,10 @@ def _raise_multiplier(
     number: int,
     room: float,
     behavior: FloatArray,
-    sweeps: int,
 ) -> None:
     """Make visits worth so much by a limit that the plan has room below it, and no more."""
     visits = limits[number].seen.visits
+    tuning = limits[number].tuning
     low, high = 0.0, inf
     tried = multipliers[number]
     if tried == 0.0:
@@ -88,7 +87,7 @@ def _raise_multiplier(
         for _ in range(TURNS):
             worth, later = _own_worth(task, ahead, limits, multipliers, point)
             improve_by_worth(
-                task, ahead, costs, worth, later, point, sweeps, limits[0].tuning.settled
+                *(task, ahead, costs, worth, later, point, int(tuning.sweeps), tuning.settled)
             )
         be_cautious(task, ahead, visits, needed, point)
         room, _ = assess(task, ahead.layers, limits[number], point)

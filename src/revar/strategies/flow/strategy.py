@@ -8,26 +8,23 @@ from typing import Any, ClassVar
 import numpy as np
 
 from revar.compilation import compiled, with_functions
-from revar.model.arrays import FloatArray, IntArray, RunStatistics
+from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.statistics import VisitStatistics
-from revar.model.structure import all_layers
 from revar.model.task import Task
 from revar.strategies.compiled_rule import (
     CompiledPlan,
     CompiledRule,
     EpisodePath,
-    LimitArrays,
     Revise,
     RuleParameters,
     TaskArrays,
     most_episodes,
     refresh_frequencies,
 )
-from revar.strategies.flow.plan import plan_flow, plan_safely, plan_within, start_halfway
+from revar.strategies.flow.plan import plan_flow, plan_safely, plan_within
 from revar.strategies.flow.tuning import DEFAULT_TUNING, Tuning, plan_times, unpack_tuning
 from revar.strategies.selection import Selection
 from revar.strategies.strategy import Plan, Strategy, strategies
-from revar.theory.caps import keep_within
 from revar.theory.flow import optimal_flow
 
 
@@ -44,6 +41,7 @@ class Flow(Strategy):
     """
 
     id: ClassVar[str] = "flow"
+    estimators: ClassVar[tuple[str, ...]] = ("smallest-error", "certainty-equivalence")
     keeps_limits: ClassVar[bool] = True
     known_transitions: bool = False
     tuning: Tuning = DEFAULT_TUNING
@@ -54,16 +52,20 @@ class Flow(Strategy):
         return self.known_transitions
 
     def plan(self, task: Task, statistics: VisitStatistics) -> Plan:
-        """The optimal behavior for what is left, as far as the statistics tell."""
+        """The optimal behavior for what is left, as far as the statistics tell.
+
+        The target policy itself is sampled until that pays.
+        """
         observed = statistics.run_statistics(task.states)
         episode = int(observed.initial_count.sum())
-        lasts = int(self._plan_times(task, episode)[-1]) - episode
-        behavior = _without_data(task)
+        lasts = int(plan_times(episode, self.tuning)[-1]) - episode
+        behavior = _target_policy(task)
+        pays = False
         if episode > 0:
             if self.known_transitions:
                 model = task.known_model("flow with known transitions")
                 observed = observed.with_known(model.arrays.outcomes)
-            _rule_for(task)(
+            draft = _rule_for(task)(
                 TaskArrays.observed(task, observed),
                 observed,
                 self.known_transitions,
@@ -71,35 +73,22 @@ class Flow(Strategy):
                 episode,
                 behavior,
             )
-        first = self._visits_first(task)
-        return Plan(behavior, Selection.FOLLOW, lasts=lasts, visits_first=first)
+            pays = draft.pays
+        if pays:
+            return Plan(behavior, Selection.FOLLOW, lasts=lasts, visits_first=0)
+        return Plan(_target_policy(task), Selection.SAMPLE, lasts=lasts, visits_first=0)
 
     def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule:  # noqa: ARG002
         """The same plans at the same times."""
         return CompiledRule(
-            CompiledPlan.of(_without_data(task), follows=True),
+            CompiledPlan.of(_target_policy(task), follows=True),
             RuleParameters.of(
                 self.tuning,
-                plan_times=self._plan_times(task, most_episodes(task)),
+                plan_times=plan_times(most_episodes(task), self.tuning),
                 known_transitions=self.known_transitions,
             ),
             on_episode=_replan_by(_rule_for(task)),
         )
-
-    def _plan_times(self, task: Task, episode: int) -> IntArray:
-        """When plans are made: as often as early ones, where a plan hangs by finer things.
-
-        What several policies have in common matters little for their difference. And what limits
-        on sums allow depends on the data.
-        """
-        often = len(task.policies) > 1 or task.limits.has_sums
-        return plan_times(episode, self.tuning, often=often)
-
-    def _visits_first(self, task: Task) -> int:
-        """Under limits that is left to chance: no action is taken more often than allowed."""
-        limits = task.limits
-        shares_are_free = limits.max_ratio is None and not limits.has_sums
-        return int(self.tuning.first_visits) if shares_are_free else 0
 
 
 @strategies.register("flow-oracle")
@@ -142,18 +131,9 @@ def _rule_for(task: Task) -> Callable[..., Any]:
     return plan_flow if plain and task.limits.none else plan_within
 
 
-def _without_data(task: Task) -> FloatArray:
-    """Halfway between the target policy and equal shares of its actions, within caps, [L, S, A].
-
-    Where sums are limited it is the target policy.
-    """
-    behavior = np.repeat(task.policy[None], task.horizon, axis=0)
-    if not task.limits.has_sums:
-        everywhere = all_layers(task.states, task.horizon)
-        start_halfway(behavior, everywhere, task.policy)
-        if task.limits.has_caps:
-            keep_within(behavior, everywhere, LimitArrays.of(task.limits, task.policy).caps)
-    return behavior
+def _target_policy(task: Task) -> FloatArray:
+    """The target policy at every step, [L, S, A]."""
+    return np.repeat(task.policy[None], task.horizon, axis=0)
 
 
 make_flow_plan = plan_flow  # in a rule made by `_replan_by` this is what makes its plans
@@ -173,7 +153,11 @@ def _replan(
     if not known_transitions:
         refresh_frequencies(statistics)
     tuning = unpack_tuning(parameters.constants)
-    make_flow_plan(task, statistics, known_transitions, tuning, episode, plan.scores)
+    draft = make_flow_plan(task, statistics, known_transitions, tuning, episode, plan.scores)
+    plan.selection[0] = Selection.FOLLOW
+    if not draft.pays:
+        plan.selection[0] = Selection.SAMPLE
+        plan.scores[:] = task.policy
     plan.taken[:] = 0
 
 

@@ -17,19 +17,18 @@ def credible_transitions(
     A plan that trusts few visits prefers the actions that were lucky and avoids the others. Bad
     luck is then never corrected, and the estimate is too low. Here a pair of T visits keeps
     T / (T + n) of its own frequencies; the rest is what the target policy's actions led to in its
-    state. Pairs without a visit have no outcomes.
+    state. A pair without a visit has nothing else.
     """
     states, actions = policy.shape
     usual = _usual_outcomes(outcomes, visits, policy)
     prior = _prior_visits(outcomes, usual, visits, policy)
-    if prior == 0.0:
+    if prior == 0.0 and not _has_untried(visits, policy):
         return outcomes, prior
     row_start = np.zeros(states * actions + 1, np.int64)
     for s in range(states):
         for a in range(actions):
             p = s * actions + a
-            taken = policy[s, a] > 0.0 and visits[s, a] > 0
-            size = usual.row_start[s + 1] - usual.row_start[s] if taken else 0
+            size = usual.row_start[s + 1] - usual.row_start[s] if policy[s, a] > 0.0 else 0
             row_start[p + 1] = row_start[p] + size
     successor = np.zeros(row_start[-1], np.int64)
     probability = np.zeros(row_start[-1])
@@ -47,6 +46,15 @@ def credible_transitions(
                 if o < last and outcomes.successor[o] == successor[k]:
                     probability[k] += own * outcomes.probability[o]
     return Outcomes(row_start, successor, probability), prior
+
+
+@compiled
+def _has_untried(visits: IntArray, policy: FloatArray) -> bool:
+    for s in range(policy.shape[0]):
+        for a in range(policy.shape[1]):
+            if policy[s, a] > 0.0 and visits[s, a] == 0:
+                return True
+    return False
 
 
 @inlined
