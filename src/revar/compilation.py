@@ -19,6 +19,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import event
+from numba.extending import register_jitable
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -71,6 +72,19 @@ def compiled_in_place(function: Function) -> Function:
 def inlined(function: Function) -> Function:
     """Compile a small function that creates no arrays into each of its callers."""
     return _compile(function, **_IN_PLACE, inline="always")
+
+
+def like_caller(function: Function) -> Function:
+    """Leave the function to Python where Python calls it; compiled code compiles it with itself.
+
+    For functions that do little but call compiled ones. To compile them by themselves would
+    compile all that they call anew at every level, which takes most of the time that a first plan
+    or estimate waits. Both ways must give the same to the bit: sums of floats belong into compiled
+    functions, because NumPy adds in another order, and so do powers and divisions by what may be
+    zero.
+    """
+    registered: Function = register_jitable(error_model=_OPTIONS["error_model"])(function)
+    return registered
 
 
 def plain_function(function: Function) -> Function:

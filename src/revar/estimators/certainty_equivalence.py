@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from revar.compilation import compiled
+from revar.compilation import compiled, compiled_in_place, like_caller
 from revar.errors import InputError
 from revar.estimators.estimator import (
     Estimate,
@@ -16,10 +16,17 @@ from revar.estimators.estimator import (
     episodes_of,
     estimators,
 )
-from revar.model.arrays import FloatArray, IntArray, Layers, RunStatistics
-from revar.model.moments import reward_noise
+from revar.model.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Layers,
+    Outcomes,
+    RunStatistics,
+)
 from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
+from revar.model.tables import dot
 from revar.model.task import Task, check_sums, named_policies
 from revar.model.trajectory import Dataset
 from revar.theory.gaps import (
@@ -136,7 +143,7 @@ def widen(covariance: FloatArray, freedom: FloatArray) -> FloatArray:
     return np.asarray(covariance * factor[..., None] * factor[..., None, :])
 
 
-@compiled
+@like_caller
 def silent_shares(
     statistics: RunStatistics,
     initial: FloatArray,
@@ -149,9 +156,36 @@ def silent_shares(
     The variance of such a pair is unknown rather than zero: what it has not shown may be rare.
     Where no pair varies at all, nothing suggests that, and the shares are zero.
     """
-    count, states, actions = policies.shape
+    silent, varies = _silent_pairs(statistics)
+    shares = np.zeros(len(policies))
+    if varies:
+        no_values = np.zeros((layers.start.size, initial.size + 1))
+        for j in range(len(policies)):
+            weight, _ = influence(
+                statistics.outcomes, initial, policies[j : j + 1], no_values, layers, discount
+            )
+            shares[j] = _share_of(silent, weight)
+    return shares
+
+
+@compiled_in_place
+def _share_of(chosen: BoolArray, weight: FloatArray) -> float:
+    part = 0.0
+    whole = 0.0
+    for s in range(weight.shape[0]):
+        for a in range(weight.shape[1]):
+            whole += weight[s, a]
+            if chosen[s, a]:
+                part += weight[s, a]
+    return part / whole
+
+
+@compiled
+def _silent_pairs(statistics: RunStatistics) -> tuple[BoolArray, bool]:
+    """The pairs that always did the same in few visits, [S, A], and whether any pair varies."""
+    states, actions = statistics.visits.shape
     row_start = statistics.outcomes.row_start
-    silent = np.zeros((states, actions))
+    silent = np.zeros((states, actions), dtype=np.bool_)
     varies = False
     for s in range(states):
         for a in range(actions):
@@ -162,19 +196,11 @@ def silent_shares(
             if outcomes > 1 or statistics.reward_squares[s, a] > 0.0:
                 varies = True
             elif 0 < statistics.visits[s, a] < TELLING_VISITS:
-                silent[s, a] = 1.0
-    shares = np.zeros(count)
-    if varies:
-        no_values = np.zeros((layers.start.size, states + 1))
-        for j in range(count):
-            weight, _ = influence(
-                statistics.outcomes, initial, policies[j : j + 1], no_values, layers, discount
-            )
-            shares[j] = np.sum(weight * silent) / np.sum(weight)
-    return shares
+                silent[s, a] = True
+    return silent, varies
 
 
-@compiled
+@like_caller
 def plug_in(
     statistics: RunStatistics,
     initial: FloatArray,
@@ -189,7 +215,7 @@ def plug_in(
     With known transitions they stand in `statistics.outcomes`, in the place of frequencies.
     `initial_draws` is the number of episodes from which `initial` was estimated, 0 if it is known.
     """
-    count, states, _ = policies.shape
+    count = len(policies)
     found = [
         known_values(statistics, initial, policies[j], layers, discount)
         if known_transitions
@@ -199,8 +225,7 @@ def plug_in(
     values = np.zeros(count)
     unvisited = np.zeros(count)
     for j in range(count):
-        for s in range(states):
-            values[j] += initial[s] * found[j].table[0, s]
+        values[j] = dot(initial, found[j].table[0])
         unvisited[j] = unvisited_mass(
             statistics.outcomes, initial, policies[j], statistics.visits, layers
         )
@@ -221,11 +246,10 @@ def plug_in(
             errors = _errors_of(statistics, found[j], found[k], known_transitions)
             total, squares = _sum_errors(errors, statistics.visits)
             if initial_draws > 0:
-                apart = 0.0
-                for s in range(states):
-                    one, other = found[j].table[0, s], found[k].table[0, s]
-                    both = (one - values[j]) * (other - values[k])
-                    apart += initial[s] * both / initial_draws
+                first, other_first = found[j].table[0], found[k].table[0]
+                apart = _initial_error(
+                    *(initial, initial_draws, first, values[j], other_first, values[k])
+                )
                 total += apart
                 squares += apart * apart / max(1, initial_draws - 1)
             covariance[j, k] = total + error_of_gaps(found[j], gaps[j], found[k], gaps[k])
@@ -236,7 +260,7 @@ def plug_in(
     return PluggedIn(values, covariance, freedom, unvisited, thin_share, evident)
 
 
-@compiled
+@like_caller
 def _errors_of(
     statistics: RunStatistics, one: FilledValues, other: FilledValues, known_transitions: bool
 ) -> FloatArray:
@@ -245,7 +269,24 @@ def _errors_of(
     )
 
 
-@compiled
+@compiled_in_place
+def _initial_error(
+    initial: FloatArray,
+    draws: int,
+    first: FloatArray,
+    value: float,
+    other_first: FloatArray,
+    other_value: float,
+) -> float:
+    """What estimating the first state's distribution adds to the covariance of two values."""
+    error = 0.0
+    for s in range(initial.size):
+        both = (first[s] - value) * (other_first[s] - other_value)
+        error += initial[s] * both / draws
+    return error
+
+
+@compiled_in_place
 def _sum_errors(errors: FloatArray, visits: IntArray) -> tuple[float, float]:
     """The variance that visits leave, and the sum over pairs of squares of its parts, each over its
     degrees of freedom (Satterthwaite 1946, "An approximate distribution of estimates of variance
@@ -268,7 +309,7 @@ def _sum_errors(errors: FloatArray, visits: IntArray) -> tuple[float, float]:
     return total, squares
 
 
-@compiled
+@like_caller
 def pair_errors(
     statistics: RunStatistics,
     weight: FloatArray,
@@ -283,17 +324,39 @@ def pair_errors(
     what is usual, in units of its weight. To that the spread of what follows all visits counts as
     one more that has been seen, lest a few that agree by chance speak for all.
     """
+    visits = statistics.visits
+    errors = np.zeros(weight.shape)
+    usual, freedom = _errors_seen(
+        *(statistics.outcomes, visits, weight, gain, other_weight, other_gain),
+        *(statistics.reward_squares / np.maximum(visits, 1), statistics.outcome_reward_mean),
+        *(known_transitions, errors),
+    )
+    if freedom > 0:
+        one, other = with_data(statistics, weight), with_data(statistics, other_weight)
+        worths = pair_worths(statistics, one, gain)
+        others = pair_worths(statistics, other, other_gain)
+        usual = (usual + spread_of_worths(one, worths, other, others)) / (freedom + 1)
+    else:
+        usual = inf
+    _add_single_visits(visits, weight, other_weight, usual, errors)
+    return errors
+
+
+@compiled_in_place
+def _errors_seen(
+    outcomes: Outcomes,
+    visits: IntArray,
+    weight: FloatArray,
+    gain: FloatArray,
+    other_weight: FloatArray,
+    other_gain: FloatArray,
+    reward_variance: FloatArray,
+    reward_means: FloatArray,
+    known_transitions: bool,
+    errors: FloatArray,
+) -> tuple[float, int]:
+    """Fill errors of pairs with more visits; their covariances by weight, and freedom, summed."""
     states, actions = weight.shape
-    # Out of the record before the loops: each time costs as much as the arithmetic of a pair.
-    outcomes, visits = statistics.outcomes, statistics.visits
-    reward_means = statistics.outcome_reward_mean
-    reward_variance = np.zeros((states, actions))
-    for s in range(states):
-        for a in range(actions):
-            if visits[s, a] > 0:
-                noise, _ = reward_noise(statistics, False, s, a)
-                reward_variance[s, a] = noise / visits[s, a]
-    errors = np.zeros((states, actions))
     freedom = 0
     usual = 0.0
     for s in range(states):
@@ -316,15 +379,20 @@ def pair_errors(
             errors[s, a] = covariance / (visits[s, a] - 1)
             usual += covariance * visits[s, a] / both
             freedom += visits[s, a] - 1
-    if freedom > 0:
-        one, other = with_data(statistics, weight), with_data(statistics, other_weight)
-        worths = pair_worths(statistics, one, gain)
-        others = pair_worths(statistics, other, other_gain)
-        usual = (usual + spread_of_worths(one, worths, other, others)) / (freedom + 1)
-    else:
-        usual = inf
-    for s in range(states):
-        for a in range(actions):
-            if visits[s, a] == 1 and weight[s, a] * other_weight[s, a] != 0.0:
-                errors[s, a] = weight[s, a] * other_weight[s, a] * usual
-    return errors
+    return usual, freedom
+
+
+@compiled_in_place
+def _add_single_visits(
+    visits: IntArray,
+    weight: FloatArray,
+    other_weight: FloatArray,
+    usual: float,
+    errors: FloatArray,
+) -> None:
+    """Fill errors of pairs with one visit, which take what is usual."""
+    for s in range(visits.shape[0]):
+        for a in range(visits.shape[1]):
+            both = weight[s, a] * other_weight[s, a]
+            if visits[s, a] == 1 and both != 0.0:
+                errors[s, a] = both * usual

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from revar.compilation import compiled, compiled_in_place, inlined
+from revar.compilation import compiled_in_place, inlined, like_caller
 from revar.model.arrays import FloatArray, IntArray, RunStatistics
 from revar.model.trajectory import Dataset
 
@@ -108,7 +108,7 @@ def merge_moments(one: Moments, other: Moments) -> Moments:
     )
 
 
-@compiled
+@like_caller
 def reward_noise(
     statistics: RunStatistics, by_outcome: bool, state: int, action: int
 ) -> tuple[float, int]:

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from revar.compilation import compiled, compiled_in_place
+from revar.compilation import compiled, like_caller
 from revar.model.arrays import BoolArray, FloatArray, IntArray, Layers, Outcomes
 from revar.model.validation import pair_name
 
@@ -39,7 +39,7 @@ def expand(
             size += 1
     start[1] = size
     for t in range(1, horizon):
-        count = _enter(outcomes, allowed, found, start[t - 1], size, t, entered)
+        count = _enter(outcomes, allowed, found, start[t - 1], start[t], t, entered)
         if size + count > found.size:
             larger = np.empty(2 * (size + count), dtype=np.int64)
             for i in range(size):
@@ -53,7 +53,7 @@ def expand(
     return start, found[:size].copy()
 
 
-@compiled_in_place
+@like_caller
 def _enter(
     outcomes: Outcomes,
     allowed: BoolArray,

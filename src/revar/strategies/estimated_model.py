@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revar.compilation import compiled
+from revar.compilation import compiled, like_caller
 from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.moments import reward_noise
 from revar.theory.importance import OutcomeModel
@@ -23,7 +23,7 @@ class PooledNoise(NamedTuple):
     rare: float  # the square of a rare reward's size
 
 
-@compiled
+@like_caller
 def rare_size(squares: float, quartics: float, count: int) -> float:
     """The square of the size of rewards that make a law's fourth moment more than a normal one's.
 
@@ -62,7 +62,7 @@ def pooled_noise(statistics: RunStatistics, by_outcome: bool) -> PooledNoise:
     return PooledNoise(squares / freedom, rare / squares if squares > 0.0 else 0.0)
 
 
-@compiled
+@like_caller
 def filled_variance(
     statistics: RunStatistics,
     by_outcome: bool,

@@ -102,13 +102,13 @@ def tied_action(
 ) -> int:
     """Number `place`, from 0, of the actions in `state` that are as good as action `first`."""
     total = _times(selection, table, state, visits, taken)
-    best = _merit(
-        selection, visits_first, scores, table, state, first, policy, visits, taken, total
-    )
+    best = 0.0
     for a in range(first, policy.shape[1]):
         merit = _merit(
             selection, visits_first, scores, table, state, a, policy, visits, taken, total
         )
+        if a == first:
+            best = merit
         if merit == best:
             if place == 0:
                 return a

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revar.compilation import compiled
-from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes, RunStatistics
+from revar.compilation import compiled, compiled_in_place, like_caller
+from revar.model.arrays import BoolArray, FloatArray, IntArray, Layers, Outcomes, RunStatistics
+from revar.model.tables import total
 from revar.theory.influence import influence
 from revar.theory.recursions import backward_values
 
@@ -50,7 +51,7 @@ def tried_policy(policy: FloatArray, visits: IntArray) -> FloatArray:
     return tried
 
 
-@compiled
+@like_caller
 def filled_values(
     statistics: RunStatistics,
     initial: FloatArray,
@@ -59,25 +60,50 @@ def filled_values(
     discount: float,
 ) -> FilledValues:
     """The values of `policy` [S, A] in the estimated model, with its gaps filled."""
-    start, layer_states = layers
-    outcomes, reward_mean = statistics.outcomes, statistics.reward_mean
-    row_start, successors, probability = outcomes
-    states, actions = policy.shape
-    horizon = start.size - 1
+    outcomes = statistics.outcomes
     tried = tried_policy(policy, statistics.visits)
     known = tried.sum(axis=1) > 0.0  # [S]
     usual_reward, going_on = _usual_visit(statistics)
     present, adrift, unknown = _occupied(
         *(outcomes, initial, tried, known, layers, discount, going_on)
     )
-    values = np.zeros((horizon + 1, states + 1))
+    values = np.zeros((layers.start.size, policy.shape[0] + 1))
     weights = np.zeros(policy.shape)
-    gains = np.zeros(successors.size)
+    gains = np.zeros(outcomes.successor.size)
+    unknown_error, adrift_error = _fill_backward(
+        *(outcomes, statistics.reward_mean, tried, known, layers, discount),
+        *(present, adrift, usual_reward, going_on),
+        *(values, weights, gains),
+    )
+    untried = _untried(policy, statistics.visits, weights)
+    return FilledValues(values, weights, gains, untried, unknown, unknown_error, adrift_error)
+
+
+@compiled_in_place
+def _fill_backward(
+    outcomes: Outcomes,
+    reward_mean: FloatArray,
+    tried: FloatArray,
+    known: BoolArray,
+    layers: Layers,
+    discount: float,
+    present: FloatArray,
+    adrift: FloatArray,
+    usual_reward: float,
+    going_on: float,
+    values: FloatArray,
+    weights: FloatArray,
+    gains: FloatArray,
+) -> tuple[float, float]:
+    """Fill values, and how they depend on each pair, from the last step back; the two errors."""
+    start, layer_states = layers
+    row_start, successors, probability = outcomes
+    actions = tried.shape[1]
     typical = 0.0
     spread = 0.0
     mass = 0.0
     adrift_error = 0.0
-    for t in range(horizon - 1, -1, -1):
+    for t in range(start.size - 2, -1, -1):
         here = 0.0
         total = 0.0
         square = 0.0
@@ -111,9 +137,7 @@ def filled_values(
         for i in range(start[t], start[t + 1]):
             if not known[layer_states[i]]:
                 values[t, layer_states[i]] = typical
-    untried = _untried(policy, statistics.visits, weights)
-    unknown_error = sqrt(spread / mass) if mass > 0.0 else 0.0
-    return FilledValues(values, weights, gains, untried, unknown, unknown_error, adrift_error)
+    return sqrt(spread / mass) if mass > 0.0 else 0.0, adrift_error
 
 
 @compiled
@@ -121,26 +145,35 @@ def _untried(policy: FloatArray, visits: IntArray, weights: FloatArray) -> Float
     """What pairs without data would weigh, in states with data, [S, A]."""
     untried = np.zeros(policy.shape)
     for s in range(policy.shape[0]):
-        entered = np.sum(weights[s])
+        entered = 0.0
+        for a in range(policy.shape[1]):
+            entered += weights[s, a]
         for a in range(policy.shape[1]):
             if visits[s, a] == 0:
                 untried[s, a] = entered * policy[s, a]
     return untried
 
 
-@compiled
+@like_caller
 def thin_share_of(found: FilledValues, visits: IntArray) -> float:
     """The share of the policy's steps in pairs that were visited at most once.
 
     Where it is large, a table averages nothing.
     """
-    thin = np.sum(found.untried) + np.sum(found.unknown)
+    without_data = total(found.untried) + total(found.unknown)
+    return _thin_share(without_data, found.weights, visits)
+
+
+@compiled_in_place
+def _thin_share(without_data: float, weights: FloatArray, visits: IntArray) -> float:
+    thin = without_data
+    whole = 0.0
     for s in range(visits.shape[0]):
         for a in range(visits.shape[1]):
+            whole += weights[s, a]
             if visits[s, a] == 1:
-                thin += found.weights[s, a]
-    total = np.sum(found.weights)
-    return min(1.0, thin / total) if total > 0.0 else 1.0
+                thin += weights[s, a]
+    return min(1.0, thin / whole) if whole > 0.0 else 1.0
 
 
 @compiled
@@ -167,7 +200,7 @@ def _occupied(
     outcomes: Outcomes,
     initial: FloatArray,
     tried: FloatArray,
-    known: FloatArray,
+    known: BoolArray,
     layers: Layers,
     discount: float,
     going_on: float,
@@ -185,7 +218,8 @@ def _occupied(
     adrift = np.zeros(horizon)
     unknown = np.zeros(states)
     now = np.zeros(states + 1)
-    now[:states] = initial
+    for s in range(states):
+        now[s] = initial[s]
     ahead = np.zeros(states + 1)
     carried = 0.0
     for t in range(horizon):
@@ -225,7 +259,7 @@ def _occupied(
     return present, adrift, unknown
 
 
-@compiled
+@like_caller
 def with_data(statistics: RunStatistics, weights: FloatArray) -> FloatArray:
     """Weights [S, A] of pairs with data; others weigh something where transitions are known."""
     return np.where(statistics.visits > 0, weights, 0.0)
@@ -256,7 +290,7 @@ class ActionErrors(NamedTuple):
     evident: FloatArray  # [A] of what the data shows to be the same in all states
 
 
-@compiled
+@like_caller
 def errors_of_actions(
     statistics: RunStatistics, found: FilledValues, errors: FloatArray
 ) -> ActionErrors:
@@ -268,14 +302,28 @@ def errors_of_actions(
     is the spread of all pairs.
     """
     weights = with_data(statistics, found.weights)
-    states, actions = weights.shape
     worths = pair_worths(statistics, weights, found.gains)
+    spread = spread_of_worths(weights, worths, weights, worths)
+    alone, common, evident = _compare_actions(weights, worths, errors, spread)
+    return ActionErrors(alone, common, evident)
+
+
+@compiled
+def _compare_actions(
+    weights: FloatArray, worths: FloatArray, errors: FloatArray, spread_of_all: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The arrays of `ActionErrors`."""
+    states, actions = weights.shape
     # Of weights, differences, squares of these with noise and less it, and squared weights.
     sums = np.zeros((5, actions + 1))
     for s in range(states):
-        here = np.sum(weights[s])
-        worth_here = np.sum(weights[s] * worths[s])
-        error_here = np.sum(errors[s])
+        here = 0.0
+        worth_here = 0.0
+        error_here = 0.0
+        for a in range(actions):
+            here += weights[s, a]
+            worth_here += weights[s, a] * worths[s, a]
+            error_here += errors[s, a]
         for a in range(actions):
             w = weights[s, a]
             if 0.0 < w < here:
@@ -287,13 +335,14 @@ def errors_of_actions(
                     sums[2, i] += here * apart * apart
                     sums[3, i] += here * (apart * apart - noise)
                     sums[4, i] += here * here
-    everywhere = max(0.0, spread_of_worths(weights, worths, weights, worths))
+    everywhere = max(0.0, spread_of_all)
     if sums[0, actions] > 0.0:
         everywhere = max(0.0, sums[3, actions]) / sums[0, actions]
-    alone = np.full(actions, sqrt(everywhere))
-    common = alone.copy()
+    alone = np.zeros(actions)
+    common = np.zeros(actions)
     evident = np.zeros(actions)
     for a in range(actions):
+        alone[a] = common[a] = sqrt(everywhere)
         if sums[0, a] > 0.0:
             mean_square = max(0.0, sums[3, a]) / sums[0, a]
             mean = sums[1, a] / sums[0, a]
@@ -303,24 +352,37 @@ def errors_of_actions(
             if share < 1.0:
                 spread = max(0.0, sums[2, a] / sums[0, a] - mean * mean)
                 evident[a] = sqrt(max(0.0, mean * mean - spread * share / (1.0 - share)))
-    return ActionErrors(alone, common, evident)
+    return alone, common, evident
 
 
-@compiled
+@compiled_in_place
 def spread_of_worths(
     weights: FloatArray, worths: FloatArray, other_weights: FloatArray, other_worths: FloatArray
 ) -> float:
     """The covariance of what follows visits of two policies, over pairs by both their weights."""
-    shares = np.sqrt(weights * other_weights)
-    mass = np.sum(shares)
+    states, actions = weights.shape
+    mass = 0.0
+    mean = 0.0
+    other_mean = 0.0
+    for s in range(states):
+        for a in range(actions):
+            share = sqrt(weights[s, a] * other_weights[s, a])
+            mass += share
+            mean += share * worths[s, a]
+            other_mean += share * other_worths[s, a]
     if mass == 0.0:
         return 0.0
-    mean = np.sum(shares * worths) / mass
-    other_mean = np.sum(shares * other_worths) / mass
-    return float(np.sum(shares * (worths - mean) * (other_worths - other_mean)) / mass)
+    mean /= mass
+    other_mean /= mass
+    spread = 0.0
+    for s in range(states):
+        for a in range(actions):
+            share = sqrt(weights[s, a] * other_weights[s, a])
+            spread += share * (worths[s, a] - mean) * (other_worths[s, a] - other_mean)
+    return spread / mass
 
 
-@compiled
+@like_caller
 def error_of_gaps(
     one: FilledValues, one_errors: ActionErrors, other: FilledValues, other_errors: ActionErrors
 ) -> float:
@@ -328,36 +390,59 @@ def error_of_gaps(
 
     What an action does differently everywhere adds up over states. All else is independent.
     """
-    states, actions = one.untried.shape
-    total = one.adrift_error * other.adrift_error
-    for s in range(states):
-        both = one.unknown[s] * other.unknown[s]
-        total += both * one.unknown_error * other.unknown_error
-        for a in range(actions):
-            both = one.untried[s, a] * other.untried[s, a]
-            total += both * one_errors.alone[a] * other_errors.alone[a]
-    return total + _add_up(one, one_errors.common, other, other_errors.common)
+    error = _add_apart(
+        *(one.unknown, one.unknown_error, one.untried, one_errors.alone),
+        *(other.unknown, other.unknown_error, other.untried, other_errors.alone),
+        one.adrift_error * other.adrift_error,
+    )
+    return error + _add_up(one.untried, one_errors.common, other.untried, other_errors.common)
 
 
-@compiled
+@like_caller
 def evident_error(found: FilledValues, errors: ActionErrors) -> float:
     """What filling is seen to add to the squared error of a value."""
-    return _add_up(found, errors.evident, found, errors.evident)
+    return _add_up(found.untried, errors.evident, found.untried, errors.evident)
 
 
-@compiled
+@compiled_in_place
+def _add_apart(
+    unknown: FloatArray,
+    unknown_error: float,
+    untried: FloatArray,
+    alone: FloatArray,
+    other_unknown: FloatArray,
+    other_unknown_error: float,
+    other_untried: FloatArray,
+    other_alone: FloatArray,
+    error: float,
+) -> float:
+    """`error` and products of errors in each state, of states and of pairs without data."""
+    for s in range(untried.shape[0]):
+        both = unknown[s] * other_unknown[s]
+        error += both * unknown_error * other_unknown_error
+        for a in range(untried.shape[1]):
+            both = untried[s, a] * other_untried[s, a]
+            error += both * alone[a] * other_alone[a]
+    return error
+
+
+@compiled_in_place
 def _add_up(
-    one: FilledValues, one_errors: FloatArray, other: FilledValues, other_errors: FloatArray
+    untried: FloatArray, errors: FloatArray, other_untried: FloatArray, other_errors: FloatArray
 ) -> float:
     """Products of errors [A] that are the same in all states."""
-    total = 0.0
-    for a in range(one.untried.shape[1]):
-        here, there = np.sum(one.untried[:, a]), np.sum(other.untried[:, a])
-        total += here * there * one_errors[a] * other_errors[a]
-    return float(total)
+    error = 0.0
+    for a in range(untried.shape[1]):
+        here = 0.0
+        there = 0.0
+        for s in range(untried.shape[0]):
+            here += untried[s, a]
+            there += other_untried[s, a]
+        error += here * there * errors[a] * other_errors[a]
+    return error
 
 
-@compiled
+@like_caller
 def known_values(
     statistics: RunStatistics,
     initial: FloatArray,
@@ -367,29 +452,50 @@ def known_values(
 ) -> FilledValues:
     """The same where transitions are known, so that rewards alone have gaps."""
     states, actions = policy.shape
-    visits = statistics.visits
-    tried = tried_policy(policy, visits)
+    tried = tried_policy(policy, statistics.visits)
+    known = tried.sum(axis=1) > 0.0  # [S]
     usual_reward, _ = _usual_visit(statistics)
-    rewards = statistics.reward_mean.copy()
-    for s in range(states):
-        here = usual_reward
-        if tried[s].sum() > 0.0:
-            here = np.sum(tried[s] * statistics.reward_mean[s])
-        for a in range(actions):
-            if visits[s, a] == 0:
-                rewards[s, a] = here
+    rewards = _filled_rewards(statistics, tried, known, usual_reward)
     one = policy.reshape((1, states, actions))
     values = backward_values(statistics.outcomes, rewards, one, layers, discount)
     weights, gains = influence(statistics.outcomes, initial, one, values, layers, discount)
-    untried = np.zeros(policy.shape)
+    untried, unknown = _without_data(weights, statistics.visits, known)
+    apart = rewards - usual_reward
+    spread = total(weights * (apart * apart)) / total(weights)
+    return FilledValues(values, weights, gains, untried, unknown, sqrt(spread), 0.0)
+
+
+@compiled
+def _filled_rewards(
+    statistics: RunStatistics, tried: FloatArray, known: BoolArray, usual_reward: float
+) -> FloatArray:
+    """Mean rewards [S, A], with those of pairs without data filled."""
+    states, actions = tried.shape
+    rewards = np.zeros((states, actions))
+    for s in range(states):
+        here = 0.0 if known[s] else usual_reward
+        for a in range(actions):
+            if known[s]:
+                here += tried[s, a] * statistics.reward_mean[s, a]
+        for a in range(actions):
+            seen = statistics.visits[s, a] > 0
+            rewards[s, a] = statistics.reward_mean[s, a] if seen else here
+    return rewards
+
+
+@compiled
+def _without_data(
+    weights: FloatArray, visits: IntArray, known: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """The weights of pairs without data in states with data [S, A], and of other states [S]."""
+    states, actions = weights.shape
+    untried = np.zeros((states, actions))
     unknown = np.zeros(states)
     for s in range(states):
-        known = tried[s].sum() > 0.0
         for a in range(actions):
             if visits[s, a] == 0:
-                if known:
+                if known[s]:
                     untried[s, a] = weights[s, a]
                 else:
                     unknown[s] += weights[s, a]
-    spread = np.sum(weights * (rewards - usual_reward) ** 2) / np.sum(weights)
-    return FilledValues(values, weights, gains, untried, unknown, sqrt(spread), 0.0)
+    return untried, unknown

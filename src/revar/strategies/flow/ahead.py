@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revar.compilation import compiled, compiled_in_place, inlined
+from revar.compilation import compiled_in_place, inlined, like_caller
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
+from revar.model.tables import total
 from revar.strategies.compiled_rule import TaskArrays
 from revar.strategies.flow.transitions import own_share
 from revar.theory.caps import keep_within
@@ -24,7 +25,7 @@ class Ahead(NamedTuple):
     visit_cost: FloatArray  # [S, A]
 
 
-@compiled
+@like_caller
 def error_ahead(task: TaskArrays, ahead: Ahead, costs: FloatArray, behavior: FloatArray) -> float:
     """F when the budget ahead has been spent with a behavior [L, S, A]."""
     states, actions = costs.shape
@@ -39,7 +40,7 @@ def error_ahead(task: TaskArrays, ahead: Ahead, costs: FloatArray, behavior: Flo
     return value
 
 
-@compiled
+@like_caller
 def visits_ahead(task: TaskArrays, ahead: Ahead, behavior: FloatArray) -> FloatArray:
     """The visits of each pair when the budget ahead has been spent with a behavior, [S, A]."""
     states, actions = ahead.already.shape
@@ -47,11 +48,11 @@ def visits_ahead(task: TaskArrays, ahead: Ahead, behavior: FloatArray) -> FloatA
     flow = np.zeros((task.horizon, states, actions))
     spare = np.zeros((2, states + 1))
     flow_of(ahead.transitions, task.initial, ahead.layers, behavior, flow, visits, spare)
-    each = task.episode_cost + np.sum(ahead.visit_cost * visits) * (task.episode_cost == 0.0)
+    each = task.episode_cost + total(ahead.visit_cost * visits) * (task.episode_cost == 0.0)
     return ahead.already + ahead.budget / each * visits
 
 
-@compiled
+@like_caller
 def plan_pays(
     task: TaskArrays, ahead: Ahead, costs: FloatArray, gaps: FloatArray, behavior: FloatArray
 ) -> bool:
@@ -66,18 +67,29 @@ def plan_pays(
     on_policy[:] = task.policy
     visits = visits_ahead(task, ahead, behavior)
     instead = visits_ahead(task, ahead, on_policy)
+    planned, unplanned = _errors_left(costs, gaps, ahead.already, visits, instead)
+    return planned < unplanned
+
+
+@compiled_in_place
+def _errors_left(
+    costs: FloatArray,
+    gaps: FloatArray,
+    already: FloatArray,
+    visits: FloatArray,
+    instead: FloatArray,
+) -> tuple[float, float]:
+    """The errors of a plan with its doubt, and of what is done instead."""
     planned = 0.0
     unplanned = 0.0
     for s in range(costs.shape[0]):
         for a in range(costs.shape[1]):
-            already, cost = ahead.already[s, a], costs[s, a]
-            if cost > 0.0 or gaps[s, a] > 0.0:
-                known = max(1.0, 0.5 * (already + visits[s, a]))
-                planned += _error_left(
-                    cost * (1.0 + 1.0 / known), gaps[s, a], already, visits[s, a]
-                )
-                unplanned += _error_left(cost, gaps[s, a], already, instead[s, a])
-    return planned < unplanned
+            cost, gap, before = costs[s, a], gaps[s, a], already[s, a]
+            if cost > 0.0 or gap > 0.0:
+                known = max(1.0, 0.5 * (before + visits[s, a]))
+                planned += _error_left(cost * (1.0 + 1.0 / known), gap, before, visits[s, a])
+                unplanned += _error_left(cost, gap, before, instead[s, a])
+    return planned, unplanned
 
 
 @inlined
@@ -87,7 +99,7 @@ def _error_left(cost: float, gap: float, already: float, visits: float) -> float
     return missed * gap + (1.0 - missed) * cost / max(1.0, visits)
 
 
-@compiled
+@like_caller
 def improve(
     task: TaskArrays,
     ahead: Ahead,
@@ -103,7 +115,7 @@ def improve(
     )
 
 
-@compiled
+@like_caller
 def improve_within(
     task: TaskArrays,
     ahead: Ahead,
@@ -117,7 +129,7 @@ def improve_within(
     improve_by_worth(task, ahead, costs, nothing, nothing, behavior, count, tolerance)
 
 
-@compiled
+@like_caller
 def improve_by_worth(
     task: TaskArrays,
     ahead: Ahead,
@@ -148,7 +160,7 @@ def improve_by_worth(
     )
 
 
-@compiled_in_place
+@like_caller
 def be_cautious(
     task: TaskArrays, ahead: Ahead, visits: IntArray, needed: float, behavior: FloatArray
 ) -> None:

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revar.compilation import compiled, compiled_in_place
+from revar.compilation import compiled, compiled_in_place, like_caller
 from revar.model.arrays import FloatArray, IntArray, Layers, RunStatistics
-from revar.model.moments import reward_noise
+from revar.model.tables import dot
 from revar.strategies.compiled_rule import TaskArrays
-from revar.strategies.estimated_model import filled_variance, pooled_noise
+from revar.strategies.estimated_model import PooledNoise, filled_variance, pooled_noise
 from revar.strategies.flow.tuning import Tuning
 from revar.theory.gaps import (
     FilledValues,
@@ -39,7 +39,7 @@ class Worth(NamedTuple):
     everywhere_square: FloatArray  # [S, A]
 
 
-@compiled
+@like_caller
 def estimate_influence(
     task: TaskArrays, layers: Layers, statistics: RunStatistics, known_transitions: bool
 ) -> Influence:
@@ -59,18 +59,23 @@ def estimate_influence(
             weights[j], gains[j] = found.weights, found.gains
         else:
             found = filled_values(statistics, task.initial, policy, layers, discount)
-            _share_out(statistics, policy, found.weights, found.gains, weights[j], gains[j])
+            tried = tried_policy(policy, statistics.visits)
+            _share_out(
+                *(outcomes.row_start, policy, tried, found.weights, found.gains),
+                *(weights[j], gains[j]),
+            )
             _, futures[j] = influence(
                 *(outcomes, task.initial, task.policies[j : j + 1], going_on, layers, discount)
             )
-        first_values[j] = np.sum(task.initial * found.table[0, :states])
+        first_values[j] = dot(task.initial, found.table[0])
     return Influence(weights, gains, futures, first_values)
 
 
 @compiled_in_place
 def _share_out(
-    statistics: RunStatistics,
+    row_start: IntArray,
     policy: FloatArray,
+    tried: FloatArray,
     tried_weights: FloatArray,
     tried_gains: FloatArray,
     weights: FloatArray,
@@ -78,10 +83,10 @@ def _share_out(
 ) -> None:
     """What tried actions stand in for is what the others will weigh once they are tried."""
     states, actions = policy.shape
-    row_start = statistics.outcomes.row_start
-    tried = tried_policy(policy, statistics.visits)
     for s in range(states):
-        entered = np.sum(tried_weights[s])
+        entered = 0.0
+        for a in range(actions):
+            entered += tried_weights[s, a]
         for a in range(actions):
             weights[s, a] = entered * policy[s, a]
             if tried[s, a] > 0.0:
@@ -91,7 +96,7 @@ def _share_out(
                     gains[o] = own * tried_gains[o]
 
 
-@compiled
+@like_caller
 def estimate_costs(
     task: TaskArrays,
     influences: Influence,
@@ -117,6 +122,31 @@ def estimate_costs(
     worth = _worth(statistics, task.policies, influences, row)
     if by_outcome:
         costs = _spread(statistics, worth, size, tuning.likeness)
+    typical, mass = _add_noise(
+        statistics, by_outcome, size, weight, pooled, tuning.prior_visits, costs
+    )
+    if typical == 0.0:
+        return _alike(size, statistics.visits)
+    if by_outcome:
+        novelty = _novelty(
+            statistics.outcomes.row_start, statistics.outcome_count, statistics.visits
+        )
+        future = combine(np.abs(row), influences.futures)
+        _add_unseen(statistics, size, worth, future, typical / mass, novelty, costs)
+    return costs
+
+
+@compiled_in_place
+def _add_noise(
+    statistics: RunStatistics,
+    by_outcome: bool,
+    size: FloatArray,
+    weight: FloatArray,
+    pooled: PooledNoise,
+    prior_visits: float,
+    costs: FloatArray,
+) -> tuple[float, float]:
+    """Add what rewards vary by; the sums of costs in units of `size`, and of `size`."""
     typical = 0.0
     mass = 0.0
     for s in range(size.shape[0]):
@@ -124,27 +154,22 @@ def estimate_costs(
             if size[s, a] == 0.0:
                 continue
             costs[s, a] += weight[s, a] ** 2 * filled_variance(
-                statistics, by_outcome, s, a, pooled, tuning.prior_visits
+                statistics, by_outcome, s, a, pooled, prior_visits
             )
             typical += costs[s, a] / size[s, a]
             mass += size[s, a]
-    if typical == 0.0:
-        return _alike(size, statistics.visits)
-    if by_outcome:
-        novelty = _novelty(statistics)
-        future = combine(np.abs(row), influences.futures)
-        _add_unseen(statistics, size, worth, future, typical / mass, novelty, costs)
-    return costs
+    return typical, mass
 
 
-@compiled
+@like_caller
 def _alike(size: FloatArray, visits: IntArray) -> FloatArray:
     """Costs where nothing has varied yet: those of pairs without data, or of all alike."""
     untried = (size > 0.0) & (visits == 0)
-    return np.where(untried, size**2, 0.0) if np.any(untried) else size**2
+    square = size * size
+    return np.where(untried, square, 0.0) if np.any(untried) else square
 
 
-@compiled
+@like_caller
 def gap_errors(
     task: TaskArrays, statistics: RunStatistics, found: FilledValues, costs: FloatArray
 ) -> FloatArray:
@@ -153,27 +178,45 @@ def gap_errors(
     What an action does differently everywhere adds up over the states in which it was not tried. Of
     several policies it is taken to be what one visit would leave.
     """
-    gaps = np.zeros(costs.shape)
     if task.policies.shape[0] > 1:
-        return np.where(statistics.visits == 0, costs, gaps)
-    policy, visits = task.policy, statistics.visits
-    errors = np.zeros(costs.shape)
-    for s in range(costs.shape[0]):
-        for a in range(costs.shape[1]):
-            if visits[s, a] > 0 and policy[s, a] > 0.0:
-                entered = np.sum(found.weights[s])
-                larger = found.weights[s, a] / (entered * policy[s, a]) if entered > 0.0 else 0.0
-                errors[s, a] = larger**2 * costs[s, a] / visits[s, a]
+        return np.where(statistics.visits == 0, costs, 0.0)
+    errors = _errors_while_filling(task.policy, statistics.visits, found.weights, costs)
     apart = errors_of_actions(statistics, found, errors)
-    for a in range(costs.shape[1]):
-        together = np.sum(found.untried[:, a]) * apart.common[a] ** 2
-        for s in range(costs.shape[0]):
-            untried = found.untried[s, a]
-            gaps[s, a] = untried * (untried * apart.alone[a] ** 2 + together)
-    return gaps
+    return _errors_of_filling(found.untried, apart.alone, apart.common)
 
 
 @compiled
+def _errors_while_filling(
+    policy: FloatArray, visits: IntArray, weights: FloatArray, costs: FloatArray
+) -> FloatArray:
+    """What each pair with data adds to the squared error, standing in for others, [S, A]."""
+    errors = np.zeros(costs.shape)
+    for s in range(costs.shape[0]):
+        entered = 0.0
+        for a in range(costs.shape[1]):
+            entered += weights[s, a]
+        for a in range(costs.shape[1]):
+            if visits[s, a] > 0 and policy[s, a] > 0.0:
+                larger = weights[s, a] / (entered * policy[s, a]) if entered > 0.0 else 0.0
+                errors[s, a] = larger**2 * costs[s, a] / visits[s, a]
+    return errors
+
+
+@compiled
+def _errors_of_filling(untried: FloatArray, alone: FloatArray, common: FloatArray) -> FloatArray:
+    """What pairs of those weights add, by what their actions may do differently, [S, A]."""
+    gaps = np.zeros(untried.shape)
+    for a in range(untried.shape[1]):
+        together = 0.0
+        for s in range(untried.shape[0]):
+            together += untried[s, a]
+        together *= common[a] ** 2
+        for s in range(untried.shape[0]):
+            gaps[s, a] = untried[s, a] * (untried[s, a] * alone[a] ** 2 + together)
+    return gaps
+
+
+@like_caller
 def combine(row: FloatArray, tables: FloatArray) -> FloatArray:
     """The sum of tables [J, ...], each times its number in `row` [J]."""
     combined = np.zeros(tables.shape[1:])
@@ -202,8 +245,9 @@ def _worth(
     seen = np.zeros((count, count + 1))
     scaled = np.zeros(count)
     for s in range(states):
-        moments[:] = 0.0
-        seen[:] = 0.0
+        for j in range(count):
+            for k in range(count + 1):
+                moments[j, k] = seen[j, k] = 0.0
         _add_outcomes(statistics, policies, influences, row, s, worth, moments, seen, scaled)
         for j in range(count):
             for k in range(count + 1):
@@ -219,7 +263,7 @@ def _worth(
     return worth
 
 
-@compiled_in_place
+@like_caller
 def _add_outcomes(
     statistics: RunStatistics,
     policies: FloatArray,
@@ -303,23 +347,25 @@ def _spread(
     return spread
 
 
-@compiled
-def _novelty(statistics: RunStatistics) -> float:
+@compiled_in_place
+def _novelty(row_start: IntArray, outcome_count: IntArray, visits: IntArray) -> float:
     """How often a visit shows an outcome that is new for its pair: about this / visits.
 
     The concentration of a Chinese restaurant process: of T visits about 1 + novelty * log(T) showed
     something new. One more of each is taken to have been seen, so that there is a first guess.
     """
-    states, actions = statistics.visits.shape
+    states, actions = visits.shape
     new = 1.0
     chances = 1.0
     for s in range(states):
         for a in range(actions):
-            count = statistics.visits[s, a]
-            if count > 1:
-                _, free = reward_noise(statistics, True, s, a)
-                new += count - free - 1
-                chances += log(float(count))
+            if visits[s, a] > 1:
+                pair = s * actions + a
+                seen = 0
+                for o in range(row_start[pair], row_start[pair + 1]):
+                    seen += outcome_count[o] > 0
+                new += seen - 1
+                chances += log(float(visits[s, a]))
     return new / chances
 
 

@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revar.compilation import compiled, compiled_in_place, inlined, with_functions
+from revar.compilation import compiled_in_place, like_caller, with_functions
 from revar.model.arrays import FloatArray, Layers, RunStatistics
 from revar.model.structure import expand
+from revar.model.tables import dot, total
 from revar.strategies.compiled_rule import TaskArrays
 from revar.strategies.flow.ahead import (
     Ahead,
@@ -22,7 +23,7 @@ from revar.strategies.flow.safety import keep_sums
 from revar.strategies.flow.transitions import credible_transitions
 from revar.strategies.flow.tuning import Tuning
 from revar.theory.caps import keep_within
-from revar.theory.gaps import MOST, filled_values, thin_share_of
+from revar.theory.gaps import MOST, filled_values, thin_share_of, with_data
 
 # How often the weights of differences to the leader are corrected in one plan. They tend to the
 # squares of the ratios variance / gap^2, so that the sum of the ratios' cubes gets smallest: the
@@ -43,7 +44,7 @@ class Draft(NamedTuple):
     pays: bool  # whether the plan is expected to be worth more than the target policy's visits
 
 
-@compiled
+@like_caller
 def plan_flow(
     task: TaskArrays,
     statistics: RunStatistics,
@@ -63,24 +64,24 @@ def plan_flow(
     asked, weights = _asked_costs(task, layers, statistics, known_transitions, tuning)
     noise = combine(weights, asked)
     gaps, thin = np.zeros(noise.shape), False
-    silent = np.sum(np.where(statistics.visits > 0, noise, 0.0)) == 0.0
+    silent = total(with_data(statistics, noise)) == 0.0
     if not known_transitions:
         found = filled_values(statistics, task.initial, policy, layers, task.discount)
         gaps = gap_errors(task, statistics, found, noise)
         thin = thin_share_of(found, statistics.visits) > MOST
-        if silent and np.sum(gaps) == 0.0:
-            gaps = found.untried**2  # nobody knows what is at stake
+        if silent and total(gaps) == 0.0:
+            gaps = found.untried * found.untried  # nobody knows what is at stake
     costs = noise + gaps if task.policies.shape[0] == 1 else noise
     start_halfway(behavior, layers, policy)
     if task.limited:
         keep_within(behavior, layers, task.limits.caps)
-    spent = task.episode_cost * episode + np.sum(task.visit_cost * already)
+    spent = task.episode_cost * episode + total(task.visit_cost * already)
     # Without an end, a plan is made for as much as was spent.
     budget = max(spent / episode, task.budget - spent) if isfinite(task.budget) else spent
     visit_cost = task.visit_cost
     if task.episode_cost == 0.0:
         # Episodes that cost nothing would be worth any number of others.
-        visit_cost = np.maximum(visit_cost, tuning.settled * spent / np.sum(already))
+        visit_cost = np.maximum(visit_cost, tuning.settled * spent / total(already))
     ahead = Ahead(transitions, layers, already, budget, visit_cost)
     for i in range(BALANCING if task.best and weights.size > 1 else 1):
         if i > 0:
@@ -98,7 +99,7 @@ def plan_flow(
     return Draft(ahead, costs, noise, gaps, needed, pays)
 
 
-@compiled
+@like_caller
 def _asked_costs(
     task: TaskArrays,
     layers: Layers,
@@ -124,8 +125,8 @@ def _asked_costs(
     for q in range(len(rows)):
         costs[q] = estimate_costs(task, influences, rows[q], statistics, known_transitions, tuning)
         if task.best:
-            square_gap = np.sum(rows[q] * influences.values) ** 2
-            square_gap += np.sum(costs[q] / np.maximum(statistics.visits, 1))
+            gap = dot(rows[q], influences.values)
+            square_gap = gap * gap + total(costs[q] / np.maximum(statistics.visits, 1))
             if square_gap > 0.0:
                 costs[q] /= square_gap
     return costs, weights
@@ -147,21 +148,21 @@ def start_halfway(behavior: FloatArray, layers: Layers, policy: FloatArray) -> N
                 behavior[t, s, a] = 0.5 * (policy[s, a] + share)
 
 
-@inlined
+@like_caller
 def share_prior(prior: float, alike: float) -> float:
     """The n of shares, from the n of transitions: after n visits half of a share is the plan's.
 
     The two are equal unless the actions of a state lead to much the same (a large prior). Then
     costs decide, and uncertain transitions are no reason to distrust the plan.
     """
-    return 1.0 / (1.0 / prior + prior / alike**2) if prior > 0.0 else 0.0
+    return 1.0 / (1.0 / prior + prior / (alike * alike)) if prior > 0.0 else 0.0
 
 
 # A rule of its own, so that plans without costs and caps need not wait until it is compiled.
-plan_within = compiled(with_functions(plan_flow, improve=improve_within))
+plan_within = like_caller(with_functions(plan_flow, improve=improve_within))
 
 
-@compiled
+@like_caller
 def plan_safely(
     task: TaskArrays,
     statistics: RunStatistics,

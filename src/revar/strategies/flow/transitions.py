@@ -4,11 +4,12 @@ from math import inf
 
 import numpy as np
 
-from revar.compilation import compiled, inlined
+from revar.compilation import compiled, inlined, like_caller
 from revar.model.arrays import FloatArray, IntArray, Outcomes
+from revar.model.tables import sort_part
 
 
-@compiled
+@like_caller
 def credible_transitions(
     outcomes: Outcomes, visits: IntArray, policy: FloatArray
 ) -> tuple[Outcomes, float]:
@@ -19,11 +20,21 @@ def credible_transitions(
     T / (T + n) of its own frequencies; the rest is what the target policy's actions led to in its
     state. A pair without a visit has nothing else.
     """
-    states, actions = policy.shape
-    usual = _usual_outcomes(outcomes, visits, policy)
+    row_start, successor, probability = _usual_outcomes(outcomes, visits, policy)
+    usual = Outcomes(row_start, successor, probability)
     prior = _prior_visits(outcomes, usual, visits, policy)
-    if prior == 0.0 and not _has_untried(visits, policy):
+    if prior == 0.0 and not np.any((policy > 0.0) & (visits == 0)):
         return outcomes, prior
+    row_start, successor, probability = _mixed(outcomes, usual, visits, policy, prior)
+    return Outcomes(row_start, successor, probability), prior
+
+
+@compiled
+def _mixed(
+    outcomes: Outcomes, usual: Outcomes, visits: IntArray, policy: FloatArray, prior: float
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """The arrays of the mixed `Outcomes`."""
+    states, actions = policy.shape
     row_start = np.zeros(states * actions + 1, np.int64)
     for s in range(states):
         for a in range(actions):
@@ -45,16 +56,7 @@ def credible_transitions(
                     o += 1
                 if o < last and outcomes.successor[o] == successor[k]:
                     probability[k] += own * outcomes.probability[o]
-    return Outcomes(row_start, successor, probability), prior
-
-
-@compiled
-def _has_untried(visits: IntArray, policy: FloatArray) -> bool:
-    for s in range(policy.shape[0]):
-        for a in range(policy.shape[1]):
-            if policy[s, a] > 0.0 and visits[s, a] == 0:
-                return True
-    return False
+    return row_start, successor, probability
 
 
 @inlined
@@ -64,8 +66,13 @@ def own_share(visits: int, prior: float) -> float:
 
 
 @compiled
-def _usual_outcomes(outcomes: Outcomes, visits: IntArray, policy: FloatArray) -> Outcomes:
-    """What followed each state under the target policy's actions, a row for each state."""
+def _usual_outcomes(
+    outcomes: Outcomes, visits: IntArray, policy: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """What followed each state under the target policy's actions, a row for each state.
+
+    The arrays of `Outcomes`.
+    """
     states, actions = policy.shape
     row_start = np.zeros(states + 1, np.int64)
     successor = np.zeros(outcomes.successor.size, np.int64)
@@ -87,11 +94,11 @@ def _usual_outcomes(outcomes: Outcomes, visits: IntArray, policy: FloatArray) ->
                         size += 1
                     count[outcomes.successor[o]] += seen
         row_start[s + 1] = size
-        successor[row_start[s] : size].sort()
+        sort_part(successor, row_start[s], row_start[s + 1])
         for k in range(row_start[s], size):
             probability[k] = count[successor[k]] / total
             count[successor[k]] = 0.0
-    return Outcomes(row_start, successor[:size], probability[:size])
+    return row_start, successor[:size], probability[:size]
 
 
 @compiled
@@ -135,7 +142,7 @@ def _prior_visits(
     return within * contrast / between if between > 0.0 else inf
 
 
-@compiled
+@like_caller
 def _sameness(outcomes: Outcomes, row: int) -> float:
     """The probability that two visits have the same outcome, sum p^2."""
     total = 0.0
