@@ -229,7 +229,7 @@ def _occupied(
             s = layer_states[i]
             if known[s]:
                 found += now[s]
-            elif now[s] > 0.0:
+            else:
                 lost += now[s]
                 unknown[s] += now[s]
         carried = 0.0
