@@ -103,9 +103,8 @@ def estimate_costs(
     """C(s,a) = Var[W R + g(S')] of the estimated model, on the safe side where data is scarce.
 
     W and g are those of the combination `row` [J] of values. The cost is the noise of the reward
-    within outcomes plus the spread of what the outcomes are worth. Outcomes not seen yet add to it:
-    with nothing known all variances are equal, and then the target policy itself is the optimal
-    behavior.
+    within outcomes plus the spread of what the outcomes are worth. Outcomes not seen yet add to it.
+    All are 0 where nothing has varied.
     """
     weight = combine(row, influences.weights)
     # What both policies of a difference need weighs little in it. What is typical of all pairs is
@@ -128,9 +127,7 @@ def estimate_costs(
             )
             typical += costs[s, a] / size[s, a]
             mass += size[s, a]
-    if typical == 0.0:
-        return _alike(size, statistics.visits)
-    if by_outcome:
+    if by_outcome and typical > 0.0:
         novelty = _novelty(statistics)
         future = combine(np.abs(row), influences.futures)
         _add_unseen(statistics, size, worth, future, typical / mass, novelty, costs)
@@ -138,10 +135,14 @@ def estimate_costs(
 
 
 @compiled
-def _alike(size: FloatArray, visits: IntArray) -> FloatArray:
-    """Costs where nothing has varied yet: those of pairs without data, or of all alike."""
-    untried = (size > 0.0) & (visits == 0)
-    return np.where(untried, size**2, 0.0) if np.any(untried) else size**2
+def least_seen(found: FilledValues, visits: IntArray) -> FloatArray:
+    """What is at stake where nothing has varied yet, [S, A]: nobody knows, of what was seen least.
+
+    Where rewards vary unseen, error is in proportion to the squared weight.
+    """
+    size = np.maximum(found.weights, found.untried)
+    least = np.min(np.where(size > 0.0, visits, visits.max()))
+    return np.where(visits == least, size**2, 0.0)
 
 
 @compiled
