@@ -1,6 +1,6 @@
 """The plan of flow: what the remaining episodes should visit, as far as the data can be trusted."""
 
-from math import isfinite, sqrt
+from math import isfinite, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -98,10 +98,11 @@ def plan_flow(
             costs = noise = combine(weights, asked)
         if spent > 0.0:
             improve(task, ahead, costs, behavior, int(tuning.sweeps), tuning.settled)
-    # Where nothing has varied yet, there is nothing to lose.
-    needed = 0.0 if silent else share_prior(prior, tuning.alike)
+    needed = share_prior(prior, tuning.alike)
     be_cautious(task, ahead, statistics.visits, needed, behavior)
     pays = not thin and plan_pays(task, ahead, noise, gaps, behavior)
+    if silent and int(log(episode) / log(tuning.growth)) % 2 == 1:
+        pays = False  # as often as not: the policy itself may lead to what varies
     return Draft(ahead, costs, noise, gaps, needed, pays)
 
 
