@@ -234,12 +234,11 @@ def _occupied(
                 unknown[s] += now[s]
         carried = 0.0
         scale = 1.0
-        if lost > 0.0:
-            if found > 0.0:
-                scale = (found + lost) / found
-            else:
-                adrift[t] = lost
-                carried = discount * going_on * lost
+        if lost > 0.0 and found > 0.0:
+            scale = (found + lost) / found
+        elif lost > 0.0:
+            adrift[t] = lost
+            carried = discount * going_on * lost
         for i in range(start[t], start[t + 1]):
             s = layer_states[i]
             mass = now[s] * scale

@@ -61,7 +61,7 @@ def plan_pays(
     A plan that rests on estimated costs looks better than it is: of a pair that has T visits when
     it is made, the expected error is 1 + 1/T times as large. Plans to come will know more: half of
     the visits to come are counted. The target policy does not depend on estimates. A pair that is
-    still without data when all is spent leaves what filling it may miss, `gaps` [S, A].
+    not visited until all is spent leaves what may be missed there, `gaps` [S, A].
     """
     on_policy = np.zeros((task.horizon, *costs.shape))
     on_policy[:] = task.policy
@@ -95,7 +95,7 @@ def _errors_left(
 @inlined
 def _error_left(cost: float, gap: float, already: float, visits: float) -> float:
     """What a pair adds to the error when so many visits are expected."""
-    missed = exp(-visits) if already == 0.0 else 0.0
+    missed = exp(already - visits) if gap > 0.0 else 0.0
     return missed * gap + (1.0 - missed) * cost / max(1.0, visits)
 
 

@@ -108,9 +108,8 @@ def estimate_costs(
     """C(s,a) = Var[W R + g(S')] of the estimated model, on the safe side where data is scarce.
 
     W and g are those of the combination `row` [J] of values. The cost is the noise of the reward
-    within outcomes plus the spread of what the outcomes are worth. Outcomes not seen yet add to it:
-    with nothing known all variances are equal, and then the target policy itself is the optimal
-    behavior.
+    within outcomes plus the spread of what the outcomes are worth. Outcomes not seen yet add to it.
+    All are 0 where nothing has varied.
     """
     weight = combine(row, influences.weights)
     # What both policies of a difference need weighs little in it. What is typical of all pairs is
@@ -125,9 +124,7 @@ def estimate_costs(
     typical, mass = _add_noise(
         statistics, by_outcome, size, weight, pooled, tuning.prior_visits, costs
     )
-    if typical == 0.0:
-        return _alike(size, statistics.visits)
-    if by_outcome:
+    if by_outcome and typical > 0.0:
         novelty = _novelty(
             statistics.outcomes.row_start, statistics.outcome_count, statistics.visits
         )
@@ -162,11 +159,14 @@ def _add_noise(
 
 
 @like_caller
-def _alike(size: FloatArray, visits: IntArray) -> FloatArray:
-    """Costs where nothing has varied yet: those of pairs without data, or of all alike."""
-    untried = (size > 0.0) & (visits == 0)
-    square = size * size
-    return np.where(untried, square, 0.0) if np.any(untried) else square
+def least_seen(found: FilledValues, visits: IntArray) -> FloatArray:
+    """What is at stake where nothing has varied yet, [S, A]: nobody knows, of what was seen least.
+
+    Where rewards vary unseen, error is in proportion to the squared weight.
+    """
+    size = np.maximum(found.weights, found.untried)
+    least = np.min(np.where(size > 0.0, visits, visits.max()))
+    return np.where(visits == least, size * size, 0.0)
 
 
 @like_caller

@@ -1,6 +1,6 @@
 """The plan of flow: what the remaining episodes should visit, as far as the data can be trusted."""
 
-from math import isfinite, sqrt
+from math import isfinite, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -18,12 +18,18 @@ from revar.strategies.flow.ahead import (
     improve_within,
     plan_pays,
 )
-from revar.strategies.flow.costs import combine, estimate_costs, estimate_influence, gap_errors
+from revar.strategies.flow.costs import (
+    combine,
+    estimate_costs,
+    estimate_influence,
+    gap_errors,
+    least_seen,
+)
 from revar.strategies.flow.safety import keep_sums
 from revar.strategies.flow.transitions import credible_transitions
 from revar.strategies.flow.tuning import Tuning
 from revar.theory.caps import keep_within
-from revar.theory.gaps import MOST, filled_values, thin_share_of, with_data
+from revar.theory.gaps import MOST, filled_values, known_values, thin_share_of
 
 # How often the weights of differences to the leader are corrected in one plan. They tend to the
 # squares of the ratios variance / gap^2, so that the sum of the ratios' cubes gets smallest: the
@@ -38,8 +44,8 @@ class Draft(NamedTuple):
 
     ahead: Ahead
     costs: FloatArray  # [S, A] of what is asked
-    noise: FloatArray  # [S, A] what a visit leaves of the error: the costs, if anything varies
-    gaps: FloatArray  # [S, A] what pairs without data add to the error
+    noise: FloatArray  # [S, A] what a visit leaves of the error
+    gaps: FloatArray  # [S, A] what pairs add to it until they are visited
     needed: float  # visits after which half of a share is the plan's
     pays: bool  # whether the plan is expected to be worth more than the target policy's visits
 
@@ -64,14 +70,16 @@ def plan_flow(
     asked, weights = _asked_costs(task, layers, statistics, known_transitions, tuning)
     noise = combine(weights, asked)
     gaps, thin = np.zeros(noise.shape), False
-    silent = total(with_data(statistics, noise)) == 0.0
-    if not known_transitions:
+    if known_transitions:
+        found = known_values(statistics, task.initial, policy, layers, task.discount)
+    else:
         found = filled_values(statistics, task.initial, policy, layers, task.discount)
         gaps = gap_errors(task, statistics, found, noise)
         thin = thin_share_of(found, statistics.visits) > MOST
-        if silent and total(gaps) == 0.0:
-            gaps = found.untried * found.untried  # nobody knows what is at stake
-    costs = noise + gaps if task.policies.shape[0] == 1 else noise
+    silent = total(noise) + total(gaps) == 0.0
+    if silent:
+        gaps = least_seen(found, statistics.visits)
+    costs = noise + gaps if silent or task.policies.shape[0] == 1 else noise
     start_halfway(behavior, layers, policy)
     if task.limited:
         keep_within(behavior, layers, task.limits.caps)
@@ -83,7 +91,7 @@ def plan_flow(
         # Episodes that cost nothing would be worth any number of others.
         visit_cost = np.maximum(visit_cost, tuning.settled * spent / total(already))
     ahead = Ahead(transitions, layers, already, budget, visit_cost)
-    for i in range(BALANCING if task.best and weights.size > 1 else 1):
+    for i in range(BALANCING if task.best and weights.size > 1 and not silent else 1):
         if i > 0:
             for q in range(weights.size):
                 weights[q] = sqrt(weights[q]) * error_ahead(task, ahead, asked[q], behavior)
@@ -93,9 +101,9 @@ def plan_flow(
             improve(task, ahead, costs, behavior, int(tuning.sweeps), tuning.settled)
     needed = share_prior(prior, tuning.alike)
     be_cautious(task, ahead, statistics.visits, needed, behavior)
-    if silent:
-        noise = np.zeros(costs.shape)  # nothing has varied: a visit is expected to leave no error
     pays = not thin and plan_pays(task, ahead, noise, gaps, behavior)
+    if silent and int(log(episode) / log(tuning.growth)) % 2 == 1:
+        pays = False  # as often as not: the policy itself may lead to what varies
     return Draft(ahead, costs, noise, gaps, needed, pays)
 
 
