@@ -77,7 +77,7 @@ class Precision:
             return None
         found = None
         if estimate is not None and estimate.standard_error < inf:
-            found = self._reach(self.confidence) * estimate.standard_error
+            found = estimate.reach(self._reach(self.confidence))
         return PrecisionReport(self.half_width, self.confidence, found, self.reached)
 
     def _reach(self, confidence: float) -> float:

@@ -47,6 +47,7 @@ class EstimateMessage(msgspec.Struct, frozen=True):
     episodes: int
     unvisited_probability: float
     quantile: float | None  # of the interval; null stands for the normal one
+    unrewarded: bool = False  # no reward but 0 has come yet
 
     @classmethod
     def of(cls, estimate: Estimate) -> "EstimateMessage":
@@ -61,6 +62,7 @@ class EstimateMessage(msgspec.Struct, frozen=True):
             estimate.episodes,
             estimate.unvisited_probability,
             estimate.quantile,
+            estimate.unrewarded,
         )
 
     def estimate(self) -> Estimate:
@@ -72,6 +74,7 @@ class EstimateMessage(msgspec.Struct, frozen=True):
             self.unvisited_probability,
             self.confidence,
             self.quantile,
+            self.unrewarded,
         )
 
 
@@ -96,6 +99,7 @@ class JointMessage(msgspec.Struct, frozen=True):
     covariance: list[list[float | None]]
     unvisited_probability: list[float]
     silent_share: list[float] | None
+    unrewarded: bool = False  # no reward but 0 has come yet
 
     @classmethod
     def of(cls, ranking: Ranking) -> "JointMessage":
@@ -108,6 +112,7 @@ class JointMessage(msgspec.Struct, frozen=True):
             lower_triangle(joint.covariance),
             joint.unvisited_probability.tolist(),
             None if silent is None else silent.tolist(),
+            joint.unrewarded,
         )
 
     def joint(self, episodes: int, confidence: float) -> JointEstimate:
@@ -124,6 +129,7 @@ class JointMessage(msgspec.Struct, frozen=True):
             np.array(self.unvisited_probability),
             confidence,
             silent_share=None if self.silent_share is None else np.array(self.silent_share),
+            unrewarded=self.unrewarded,
         )
 
 

@@ -48,6 +48,7 @@ def collect_and_show(
 ) -> None:
     """Run with the settings that the options give, and show the result; nothing is lost."""
     import revar
+    from revar.evaluation.findings import TableFindings
 
     search_this_folder()
     if output is not None and Path(output).exists():
@@ -87,7 +88,7 @@ def collect_and_show(
     if figure is not None:
         troubles += _try_to_write(figure, found.plot)
     if save_critic is not None:
-        if found.method == "table":
+        if isinstance(found.findings, TableFindings):
             raise InputError(f"{save_critic} is not written: method 'table' learns no critic")
         troubles += _try_to_write(save_critic, found.save_critic)
     if stopped is not None:

@@ -69,11 +69,10 @@ def student_quantile(z: float, episodes: int) -> float:
 
 
 def is_narrow(estimate: Estimate, z: float, half_width: float) -> bool:
-    """Whether value +- z * standard_error is that narrow, and rests on data."""
+    """Whether the interval with that quantile is so narrow, and rests on data."""
     if shows_nothing(estimate):
         return False
-    narrow = z * estimate.standard_error <= half_width
-    return narrow and estimate.unvisited_probability <= MOST_UNVISITED
+    return estimate.reach(z) <= half_width and estimate.unvisited_probability <= MOST_UNVISITED
 
 
 @cache

@@ -13,7 +13,7 @@ from revar.collection.spending import conditions_of, count_affordable, totals_of
 from revar.collection.states import States
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate, JointEstimate
-from revar.estimators.smallest_error import allow_for_first_reward, choose_estimate
+from revar.estimators.smallest_error import choose_estimate
 from revar.model.amounts import COST, RETURN, STEPS, AmountStatistics, EpisodeTotals
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.budget import Budget, as_budget
@@ -229,9 +229,10 @@ class Collection:
 
     def joint_estimate(self, confidence: float = 0.95) -> JointEstimate:
         """The values of all target policies, likewise."""
-        episodes = None if self.log is None else self.log.dataset(self.states.keys)
-        estimate = choose_estimate(self.task, self.statistics, episodes)
-        estimate = allow_for_first_reward(estimate, self.statistics)
+        log, keys = self.log, self.states.keys
+        estimate = choose_estimate(
+            self.task, self.statistics, lambda: None if log is None else log.dataset(keys)
+        )
         return replace(estimate, confidence=confidence)
 
     # -- plans -----------------------------------------------------------------------------

@@ -131,7 +131,12 @@ class CertaintyEquivalence(Estimator):
         silent = silent_shares(observed, initial, task.policies, layers, task.discount)
         covariance = widen(found.covariance, found.freedom)
         estimate = JointEstimate(
-            found.values, covariance, episodes, found.unvisited, silent_share=silent
+            found.values,
+            covariance,
+            episodes,
+            found.unvisited,
+            silent_share=silent,
+            unrewarded=not (observed.reward_mean.any() or observed.reward_squares.any()),
         )
         return estimate, found
 

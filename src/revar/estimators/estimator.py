@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from math import inf, isfinite
 from statistics import NormalDist
 from typing import Any, ClassVar
 
@@ -38,6 +39,7 @@ class Estimate:
     unvisited_probability: float = 0.0  # target-policy episodes that meet a pair without data
     confidence: float = 0.95
     quantile: float | None = None  # of the interval; None stands for the normal one
+    unrewarded: bool = False  # no reward but 0 has come yet
 
     def __post_init__(self) -> None:
         check_confidence(self.confidence)
@@ -48,8 +50,21 @@ class Estimate:
         quantile = self.quantile
         if quantile is None:
             quantile = normal_quantile(self.confidence)
-        reach = quantile * self.standard_error
+        reach = self.reach(quantile)
         return self.value - reach, self.value + reach
+
+    def reach(self, quantile: float) -> float:
+        """Half the length of the interval with that quantile.
+
+        What has not come in n episodes comes in at most 1 - (1 - confidence)^(1/n) of them. So far
+        it reaches at least where no reward has come yet: a first one is taken to be 1.
+        """
+        if not isfinite(self.standard_error):
+            return inf
+        missed = 0.0
+        if self.unrewarded and self.episodes > 0:
+            missed = 1.0 - (1.0 - self.confidence) ** (1.0 / self.episodes)
+        return max(quantile * self.standard_error, missed)
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -79,6 +94,7 @@ class JointEstimate:
     # [J] of the steps, those in pairs that always did the same, in few visits, where others vary
     silent_share: FloatArray | None = None
     method: str = "table"  # or the mean return, where that errs less, and why
+    unrewarded: bool = False  # no reward but 0 has come yet
 
     __repr__ = in_a_line
 
@@ -106,6 +122,7 @@ class JointEstimate:
             float(self.unvisited_probability[row != 0].max(initial=0.0)),
             self.confidence,
             quantile,
+            self.unrewarded,
         )
 
     def simultaneous(self, coefficients: Any) -> list[Estimate]:

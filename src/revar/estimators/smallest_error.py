@@ -1,5 +1,6 @@
 """The estimate that errs less: certainty equivalence, or the corrected return."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import ClassVar
@@ -8,13 +9,7 @@ import numpy as np
 
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.corrected_return import mean_corrected, on_policy_steps
-from revar.estimators.estimator import (
-    Estimate,
-    Estimator,
-    JointEstimate,
-    estimators,
-    normal_quantile,
-)
+from revar.estimators.estimator import Estimate, Estimator, JointEstimate, estimators
 from revar.model.arrays import Outcomes
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
@@ -38,22 +33,24 @@ class SmallestError(Estimator):
 
     def estimate(self, task: Task, data: Dataset | VisitStatistics) -> Estimate:
         """From whole episodes; of statistics, certainty equivalence."""
-        episodes = data if isinstance(data, Dataset) else None
-        joint = choose_estimate(task, data, episodes)
+        joint = choose_estimate(task, data, lambda: data if isinstance(data, Dataset) else None)
         return joint.combination(task.question.combinations.coefficients[0])
 
 
 def choose_estimate(
-    task: Task, data: Dataset | VisitStatistics, episodes: Dataset | None
+    task: Task, data: Dataset | VisitStatistics, get_episodes: Callable[[], Dataset | None]
 ) -> JointEstimate:
     """Certainty equivalence of the data, or the corrected return of episodes that are among it."""
     by_table, found = CertaintyEquivalence().plug_in(task, data)
-    if len(task.policies) > 1 or episodes is None or len(episodes) == 0:
+    thin_share, evident = float(found.thin_share[0]), float(found.evident[0])
+    if len(task.policies) > 1 or _table_serves(thin_share, evident):
+        return by_table
+    episodes = get_episodes()
+    if episodes is None or len(episodes) == 0:
         return by_table
     statistics = VisitStatistics(task.states, task.actions)
     statistics.record_many(episodes)
     outcomes = statistics.run_statistics(task.states).outcomes
-    thin_share, evident = float(found.thin_share[0]), float(found.evident[0])
     better = better_mean(task, episodes, len(episodes), outcomes, thin_share, evident)
     if better is None:
         return by_table
@@ -70,18 +67,9 @@ def choose_estimate(
     )
 
 
-def allow_for_first_reward(estimate: JointEstimate, statistics: VisitStatistics) -> JointEstimate:
-    """Where no reward has come yet, an interval that reaches as far as one might have been missed.
-
-    What has not happened in n episodes happens in at most 1 - 0.05^(1/n) of them, with 95%
-    confidence; a reward is taken to be 1.
-    """
-    observed = statistics.run_statistics(statistics.states)
-    if estimate.covariance.any() or observed.reward_mean.any() or observed.reward_squares.any():
-        return estimate
-    chance = 1.0 - 0.05 ** (1.0 / max(1, estimate.episodes))
-    error = chance / normal_quantile(0.95)
-    return replace(estimate, covariance=np.full_like(estimate.covariance, error**2))
+def _table_serves(thin_share: float, evident: float) -> bool:
+    """Whether nothing speaks against the table, whatever the mean return is."""
+    return thin_share <= MOST and evident == 0.0
 
 
 def better_mean(
@@ -94,16 +82,17 @@ def better_mean(
 ) -> Estimate | None:
     """The corrected return of the on-policy episodes, if it is expected to err less than a table.
 
+    Of a few episodes among many it is not, however little they happen to vary.
     `episodes` are those, of all that were `played`, which may be on-policy. `outcomes` are those of
     all data, `thin_share` and `evident` what certainty equivalence found.
     """
-    if thin_share <= MOST and evident == 0.0:
+    if _table_serves(thin_share, evident):
         return None
     steps = on_policy_steps(task, episodes)
     count = len(steps.start) - 1
-    if count < 2:
+    if count < 2 or count <= MOST * played:
         return None
     found = mean_corrected(task, steps, outcomes)
-    if (thin_share > MOST and count > MOST * played) or found.variance < evident:
+    if thin_share > MOST or found.variance < evident:
         return Estimate(found.value, sqrt(found.variance), count)
     return None

@@ -1,7 +1,7 @@
 """What results rest on; EvaluationResult: a policy's value and its interval."""
 
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -197,7 +197,7 @@ class EvaluationResult(CollectedResult):
     @property
     def half_width(self) -> float:
         """Half the interval's length."""
-        return self.quantile * self.standard_error if isfinite(self.standard_error) else inf
+        return self.estimate.reach(self.quantile)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -253,6 +253,8 @@ class EvaluationResult(CollectedResult):
             text += self.findings.instead_of_table(self.strategy, self.unvisited_probability)
         if self.standard_error == 0.0:
             text += "; nothing varied so far, which does not show that nothing can"
+        if self.estimate.unrewarded:
+            text += ": a first reward is taken to be 1 and to have been missed"
         if self.findings.caution:
             text += f"; {self.findings.caution}"
         if not self.complete:

@@ -26,6 +26,8 @@ class OnPolicy(Strategy):
     # With ratios of 1 every importance-sampling estimator is Monte Carlo.
     estimators: ClassVar[tuple[str, ...]] = (
         "certainty-equivalence",
+        "smallest-error",
+        "corrected-return",
         "doubly-robust",
         "monte-carlo",
     )
