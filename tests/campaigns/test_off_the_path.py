@@ -1,19 +1,22 @@
 """What requests do not wait for: plans, campaigns of others that are opened, and downloads."""
 
 import asyncio
+import json
 import sqlite3
 import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from http.client import IncompleteRead
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from starlette.testclient import TestClient
 
 from revar.campaigns import Campaign, MemoryStorage, Storage, StorageError
-from revar.campaigns.export import FORMATS, export_text
+from revar.campaigns.export import FORMATS, export_text, read_json_lines
 from revar.campaigns.log import Progress
 from revar.campaigns.service import opening, threads
 from revar.campaigns.service.app import make_app
@@ -297,3 +300,42 @@ def test_a_download_that_cannot_begin_is_an_error(tmp_path: Path) -> None:
             assert "the log of campaign 'ads' cannot be read" in refused.text
             storage.close()
             assert code(client.get("/api/campaigns/ads/data")) == (503, "storage")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_download_that_breaks_off_says_so(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A log that is damaged further in: a last line says why, and the reply has no end."""
+    monkeypatch.setattr(threads, "FIRST_PIECE", 1)
+    monkeypatch.setattr(threads, "PIECE", 1)
+    monkeypatch.setattr("revar.campaigns.log.PAGE", 6)
+    with SQLiteStorage(tmp_path / "c.db") as storage:
+        campaign = Campaign.create(
+            storage, "ads", actions=2, horizon=1, episodes=9, strategy="on-policy", seed=1
+        )
+        for state in "abc":
+            episode = campaign.start_episode()
+            episode.act(state, [0.5, 0.5])
+            episode.reward(1.0, None)
+        with sqlite3.connect(tmp_path / "c.db") as connection:
+            changed = "replace(body, '\"probabilities\":[0.5', '\"probabilities\":[0.7')"
+            connection.execute(f"UPDATE revar_events SET body = {changed} WHERE position > 6")
+        connection.close()
+        reason = "the log of campaign 'ads' cannot be read"
+        with (
+            running(storage) as address,
+            urllib.request.urlopen(f"{address}/api/campaigns/ads/data?format={form}") as reply,
+            pytest.raises(IncompleteRead) as broken,
+        ):
+            reply.read()
+    *whole, last = broken.value.partial.decode().splitlines()
+    assert len(whole) == 2 + (form == "csv")
+    if form == "csv":
+        assert last.startswith(f'error,"{reason}')
+    else:
+        assert json.loads(last)["error"]["message"].startswith(reason)
+        with pytest.raises(msgspec.ValidationError):
+            read_json_lines(broken.value.partial)
+    assert f"the download of campaign ads broke off: {reason}" in caplog.text
+    assert "Traceback" not in caplog.text
