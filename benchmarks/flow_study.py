@@ -2,7 +2,7 @@
 
 `python -m benchmarks.flow_study` writes benchmarks/results/flow_study.md and .json: K*MSE divided
 by the limit, for every problem, strategy and budget K, each from its own runs with that budget.
-`--variants` compares variants of the adaptive strategy instead.
+benchmarks/small_budgets.py has fewer episodes, and leaves out each constant of flow in turn.
 """
 
 import argparse
@@ -10,7 +10,6 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from rich.console import Console
 import revar
 from benchmarks.machine import facts
 from revar.problems import Problem, find_problem
-from revar.strategies import Flow, ReducedVariance, Strategy
-from revar.strategies.flow.tuning import Tuning
+from revar.strategies import ReducedVariance, Strategy
 
 RESULTS = Path(__file__).with_name("results")
 PROBLEMS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -42,28 +40,9 @@ STRATEGIES: dict[str, str | Strategy] = {
     "flow": "flow",
     "flow-oracle": "flow-oracle",
 }
-ADAPTIVE_BUDGETS = (20, 50, 100, 200, 500, 1000)
 # Only "flow" and the oracles are taken to this budget: ReVar's sweeps after every episode are slow.
 LAST_BUDGET = 5000
-VARIANTS: dict[str, str | Strategy] = {
-    "as it is": Flow(),
-    "no bonus": Flow(tuning=Tuning(bonus=0.0)),
-    "bonus 1": Flow(tuning=Tuning(bonus=1.0)),
-    "shares as planned": Flow(tuning=Tuning(caution=0.0)),
-    "shares kept to the policy, 6 n": Flow(tuning=Tuning(caution=6.0)),
-    "no more caution for many pairs": Flow(tuning=Tuning(many_visits=inf)),
-    "weaker prior (2 visits)": Flow(tuning=Tuning(prior_visits=2.0)),
-    "stronger prior (8 visits)": Flow(tuning=Tuning(prior_visits=8.0)),
-    "no unseen outcomes": Flow(tuning=Tuning(novelty=0.0)),
-    "unseen outcomes x 4": Flow(tuning=Tuning(novelty=4.0)),
-    "one first visit": Flow(tuning=Tuning(first_visits=1.0)),
-    "three first visits": Flow(tuning=Tuning(first_visits=3.0)),
-    "re-plans at factor 1.3": Flow(tuning=Tuning(growth=1.3)),
-    "re-plans at factor 4": Flow(tuning=Tuning(growth=4.0)),
-    "at most 10 sweeps": Flow(tuning=Tuning(sweeps=10.0)),
-    "always 100 sweeps": Flow(tuning=Tuning(settled=0.0)),
-    "plans for all that is left": Flow(tuning=Tuning(look_ahead=1e9)),
-}
+BUDGETS = (20, 50, 100, 200, 500, 1000, LAST_BUDGET)
 
 
 @dataclass(frozen=True)
@@ -151,30 +130,24 @@ def markdown(found: list[Cell]) -> str:
 
 
 def main() -> None:
-    """Run the study, or the comparison of variants."""
+    """Run the study."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=2000)
-    parser.add_argument("--variants", action="store_true")
     parser.add_argument("--strategy", help="measure this row alone and keep the others")
     options = parser.parse_args()
     console = Console()
-    if options.variants:
-        name, strategies = "flow_variants", VARIANTS
-        budgets: tuple[int, ...] = (50, 200)
-    else:
-        name, strategies = "flow_study", STRATEGIES
-        budgets = (*ADAPTIVE_BUDGETS, LAST_BUDGET)
+    strategies = STRATEGIES
     kept: list[Cell] = []
-    path = RESULTS / f"{name}.json"
+    path = RESULTS / "flow_study.json"
     if options.strategy is not None:
         stored = json.loads(path.read_text())["cells"]
         kept = [Cell(**cell) for cell in stored if cell["strategy"] != options.strategy]
         strategies = {options.strategy: strategies[options.strategy]}
-    found = [*kept, *cells(strategies, budgets, options.runs, console)]
+    found = [*kept, *cells(strategies, BUDGETS, options.runs, console)]
     RESULTS.mkdir(exist_ok=True)
     table = markdown(found)
     console.print(table, soft_wrap=True)
-    (RESULTS / f"{name}.md").write_text(table)
+    (RESULTS / "flow_study.md").write_text(table)
     content = {"machine": facts(), "cells": [asdict(cell) for cell in found]}
     path.write_text(json.dumps(content, indent=1) + "\n")
 

@@ -169,7 +169,7 @@ def filled_where_known(model: PlainModel, data: Dataset) -> Filled:
     seen = np.zeros(model.policy.shape, dtype=bool)
     for place in observed.rewards:
         seen[place] = True
-    known = (seen & (model.policy > 0)).any(axis=1)
+    known = np.any(seen & (model.policy > 0), axis=1)
     gaps = np.where(seen, 0.0, weights)
     apart = (weights * (rewards - observed.usual_reward) ** 2).sum() / weights.sum()
     return Filled(
@@ -275,4 +275,4 @@ def _error_of_gaps(
 
 def _mean_square(rows: list[tuple[float, float, float]]) -> float:
     entered, apart, noise = np.array(rows).T
-    return max(0.0, entered @ (apart**2 - noise)) / entered.sum()
+    return float(max(0.0, entered @ (apart**2 - noise)) / entered.sum())

@@ -231,6 +231,36 @@ def test_an_extension_that_is_sent_twice_counts_once(
     browser.until(lambda: "of 19" in browser.text("main"))
 
 
+def test_an_extension_whose_answer_was_lost_counts_once(service: Service, browser: Browser) -> None:
+    """The page says so, shows what has come of it, and may send it again."""
+    asked = {"name": "lost", "actions": 2, "horizon": 1, "episodes": 1}
+    assert call(service.address, "/api/campaigns", asked)[0] == 201
+    browser.open(f"{service.address}/campaigns/lost")
+    browser.driver.execute_script(
+        "const send = window.fetch; let posts = 0;"
+        "window.fetch = async (address, options) => {"
+        "  const answer = await send(address, options);"
+        "  if (options && options.method === 'POST' && ++posts === 1) throw new TypeError('lost');"
+        "  return answer; }"
+    )
+
+    def extend(amount: str) -> None:
+        field = browser.find("#manage input")
+        field.clear()
+        field.send_keys(amount)
+        browser.find("#manage form button").click()
+
+    extend("9")
+    browser.until(lambda: "of 10" in browser.text("main"))  # the page was renewed meanwhile
+    assert browser.text("#manage [role=alert]").endswith("Sent again, it counts once.")
+    extend("9")
+    browser.until(lambda: browser.find("#manage input").get_attribute("value") == "")
+    assert "Sent again" not in browser.text("main")
+    assert call(service.address, "/api/campaigns/lost")[1]["budget"] == 10
+    extend("9")  # on purpose
+    browser.until(lambda: "of 19" in browser.text("main"))
+
+
 def test_a_comparison_is_created_with_the_form(service: Service, browser: Browser) -> None:
     for name, names in (("by-name", "old, new"), ("by-table", "")):
         browser.open(service.address + "/new")

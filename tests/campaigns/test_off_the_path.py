@@ -1,25 +1,30 @@
 """What requests do not wait for: plans, campaigns of others that are opened, and downloads."""
 
 import asyncio
+import json
 import sqlite3
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from http.client import IncompleteRead
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from starlette.testclient import TestClient
 
 from revar.campaigns import Campaign, MemoryStorage, Storage, StorageError
-from revar.campaigns.export import FORMATS, export_text
-from revar.campaigns.service import threads
+from revar.campaigns.export import FORMATS, export_text, read_json_lines
+from revar.campaigns.log import Progress
+from revar.campaigns.service import opening, threads
 from revar.campaigns.service.app import make_app
 from revar.campaigns.service.messages import CAMPAIGN_HEADER
 from revar.campaigns.service.metrics import Metrics
+from revar.campaigns.service.opening import Opener
 from revar.campaigns.storage import SQLiteStorage
-from revar.campaigns.storage.interface import StoredEvent
+from revar.campaigns.storage.interface import Entry, Snapshot, StoredEvent
 from revar.strategies.strategy import make_plan
 from tests.campaigns.test_service import code
 from tests.campaigns.test_service_operation import value
@@ -78,16 +83,16 @@ def patient_pages() -> None:
 def slow_opening(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Campaigns take a while to open; the names of those that were opened."""
     opened: list[str] = []
-    open_campaign = Campaign.open
+    open_campaign = Opener.open
 
-    def slow(storage: Storage, name: str, **_: Any) -> Campaign:
+    def slow(opener: Opener, name: str, progress: Progress) -> Campaign:
         time.sleep(0.1)
         if name == "broken":
             raise StorageError("event 3 cannot be read")
         opened.append(name)
-        return open_campaign(storage, name)
+        return open_campaign(opener, name, progress)
 
-    monkeypatch.setattr(Campaign, "open", slow)
+    monkeypatch.setattr(Opener, "open", slow)
     yield opened
 
 
@@ -116,15 +121,15 @@ def test_one_that_is_opened_does_not_hold_up_others(monkeypatch: pytest.MonkeyPa
     for name in ("slow", "quick"):
         Campaign.create(storage, name, actions=2, horizon=1, episodes=1)
     may_open = threading.Event()
-    open_campaign = Campaign.open
+    open_campaign = Opener.open
 
-    def wait(storage: Storage, name: str, progress: Callable[[int, int], None]) -> Campaign:
+    def wait(opener: Opener, name: str, progress: Progress) -> Campaign:
         if name == "slow":
             progress(30, 40)
             assert may_open.wait(20)
-        return open_campaign(storage, name)
+        return open_campaign(opener, name, progress)
 
-    monkeypatch.setattr(Campaign, "open", wait)
+    monkeypatch.setattr(Opener, "open", wait)
     with TestClient(make_app(storage), base_url=LOOPBACK) as client:
         waiting = threading.Thread(target=lambda: client.get("/api/campaigns/slow"))
         waiting.start()
@@ -142,11 +147,13 @@ def test_opening_rests_while_others_ask(monkeypatch: pytest.MonkeyPatch) -> None
     storage = MemoryStorage()
     for name in ("slow", "quick"):
         Campaign.create(storage, name, actions=2, horizon=1, episodes=1)
-    open_campaign, read, may_go_on = Campaign.open, threading.Event(), threading.Event()
+    read, may_go_on = threading.Event(), threading.Event()
     took: list[float] = []
 
-    def read_pages(storage: Storage, name: str, progress: Callable[[int, int], None]) -> Campaign:
-        if name == "slow":
+    def read_pages(
+        storage: Storage, entry: Entry, progress: Progress, snapshot: Snapshot | None
+    ) -> Campaign:
+        if entry.name == "slow":
             for page in range(3):
                 if page == 1:  # while which others ask
                     read.set()
@@ -155,9 +162,9 @@ def test_opening_rests_while_others_ask(monkeypatch: pytest.MonkeyPatch) -> None
                 began = time.monotonic()
                 progress(page, 3)
                 took.append(time.monotonic() - began)
-        return open_campaign(storage, name)
+        return Campaign(storage, entry, progress, snapshot)
 
-    monkeypatch.setattr(Campaign, "open", read_pages)
+    monkeypatch.setattr(opening, "Campaign", read_pages)
     with TestClient(make_app(storage), base_url=LOOPBACK) as client:
         waiting = threading.Thread(target=lambda: client.get("/api/campaigns/slow"))
         waiting.start()
@@ -165,7 +172,7 @@ def test_opening_rests_while_others_ask(monkeypatch: pytest.MonkeyPatch) -> None
         assert client.get("/api/campaigns/quick").status_code == 200
         may_go_on.set()
         waiting.join()
-    assert took[1] > 0.2 * threads.REST_OF_OPENING > max(took[0], took[2])
+    assert took[1] > 0.2 * opening.REST > max(took[0], took[2])
 
 
 class HeldUp(MemoryStorage):
@@ -293,3 +300,42 @@ def test_a_download_that_cannot_begin_is_an_error(tmp_path: Path) -> None:
             assert "the log of campaign 'ads' cannot be read" in refused.text
             storage.close()
             assert code(client.get("/api/campaigns/ads/data")) == (503, "storage")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_download_that_breaks_off_says_so(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A log that is damaged further in: a last line says why, and the reply has no end."""
+    monkeypatch.setattr(threads, "FIRST_PIECE", 1)
+    monkeypatch.setattr(threads, "PIECE", 1)
+    monkeypatch.setattr("revar.campaigns.log.PAGE", 6)
+    with SQLiteStorage(tmp_path / "c.db") as storage:
+        campaign = Campaign.create(
+            storage, "ads", actions=2, horizon=1, episodes=9, strategy="on-policy", seed=1
+        )
+        for state in "abc":
+            episode = campaign.start_episode()
+            episode.act(state, [0.5, 0.5])
+            episode.reward(1.0, None)
+        with sqlite3.connect(tmp_path / "c.db") as connection:
+            changed = "replace(body, '\"probabilities\":[0.5', '\"probabilities\":[0.7')"
+            connection.execute(f"UPDATE revar_events SET body = {changed} WHERE position > 6")
+        connection.close()
+        reason = "the log of campaign 'ads' cannot be read"
+        with (
+            running(storage) as address,
+            urllib.request.urlopen(f"{address}/api/campaigns/ads/data?format={form}") as reply,
+            pytest.raises(IncompleteRead) as broken,
+        ):
+            reply.read()
+    *whole, last = broken.value.partial.decode().splitlines()
+    assert len(whole) == 2 + (form == "csv")
+    if form == "csv":
+        assert last.startswith(f'error,"{reason}')
+    else:
+        assert json.loads(last)["error"]["message"].startswith(reason)
+        with pytest.raises(msgspec.ValidationError):
+            read_json_lines(broken.value.partial)
+    assert f"the download of campaign ads broke off: {reason}" in caplog.text
+    assert "Traceback" not in caplog.text

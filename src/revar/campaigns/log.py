@@ -36,7 +36,13 @@ from revar.campaigns.snapshots import restore, snapshot_due, snapshot_of
 from revar.campaigns.state import CampaignState
 from revar.campaigns.storage import Storage
 from revar.campaigns.storage.forking import ForkAware
-from revar.campaigns.storage.interface import Entry, MissingCampaignError, StorageError, StoredEvent
+from revar.campaigns.storage.interface import (
+    Entry,
+    MissingCampaignError,
+    Snapshot,
+    StorageError,
+    StoredEvent,
+)
 from revar.campaigns.stored import check_there, empty_state, refuse_damage
 from revar.campaigns.verdicts import Verdict
 from revar.collection.plans import PlanBasis
@@ -57,7 +63,13 @@ class CampaignLog(ForkAware):
     reads does not wait for it, however long the storage takes.
     """
 
-    def __init__(self, storage: Storage, entry: Entry, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        entry: Entry,
+        progress: Progress | None = None,
+        snapshot: Snapshot | None = None,
+    ) -> None:
         ForkAware.__init__(self)
         self.storage = storage
         self.id = entry.id
@@ -75,10 +87,11 @@ class CampaignLog(ForkAware):
         self._torn = False  # a fork left the state in the middle of a change
         self._clock = LeaseClock(storage)
         with refuse_damage(entry):
-            self._open(progress)
+            self._open(progress, snapshot)
 
-    def _open(self, progress: Progress | None = None) -> None:
-        snapshot = self.storage.load_snapshot(self.id)
+    def _open(self, progress: Progress | None = None, snapshot: Snapshot | None = None) -> None:
+        if snapshot is None:
+            snapshot = self.storage.load_snapshot(self.id)
         self._state = restore(self.definition, snapshot)
         self._snapshot_position = self._state.position
         unusable = snapshot is not None and self._state.position == 0
@@ -113,6 +126,15 @@ class CampaignLog(ForkAware):
     def peek(self, reader: Callable[[CampaignState], Read]) -> Read:
         """A number of the state as it is in memory, at once: it may change at any time."""
         return reader(self._state)
+
+    def snapshot(self) -> Snapshot | None:
+        """The state as it is in memory; None while a plan is waited for.
+
+        What that is made of is in the log alone.
+        """
+        with self._lock:
+            waits = self._state.collection.put_off is not None
+            return None if waits else snapshot_of(self._state)
 
     def events(self) -> Iterator[tuple[float, Event | Unreadable]]:
         """The log from its beginning: when each event was taken, and the event."""
@@ -264,11 +286,12 @@ class CampaignLog(ForkAware):
             self._save_snapshot()
 
     def _save_snapshot(self) -> None:
-        if self._state.collection.put_off is not None:
-            return  # what a plan is made of that is waited for is in the log alone
+        snapshot = self.snapshot()
+        if snapshot is None:
+            return
         # A snapshot is a convenience: where it cannot be written, at once, the log can be read.
         with suppress(StorageError):
-            self.storage.save_snapshot(self.id, snapshot_of(self._state))
+            self.storage.save_snapshot(self.id, snapshot)
         self._snapshot_position = self._state.position
 
 

@@ -229,10 +229,8 @@ class Collection:
 
     def joint_estimate(self, confidence: float = 0.95) -> JointEstimate:
         """The values of all target policies, likewise."""
-        log, keys = self.log, self.states.keys
-        estimate = choose_estimate(
-            self.task, self.statistics, lambda: None if log is None else log.dataset(keys)
-        )
+        episodes = None if self.log is None else self.log.dataset(self.states.keys)
+        estimate = choose_estimate(self.task, self.statistics, episodes)
         return replace(estimate, confidence=confidence)
 
     # -- plans -----------------------------------------------------------------------------

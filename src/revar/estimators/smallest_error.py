@@ -1,6 +1,5 @@
 """The estimate that errs less: certainty equivalence, or the corrected return."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import ClassVar
@@ -33,20 +32,18 @@ class SmallestError(Estimator):
 
     def estimate(self, task: Task, data: Dataset | VisitStatistics) -> Estimate:
         """From whole episodes; of statistics, certainty equivalence."""
-        joint = choose_estimate(task, data, lambda: data if isinstance(data, Dataset) else None)
+        joint = choose_estimate(task, data, data if isinstance(data, Dataset) else None)
         return joint.combination(task.question.combinations.coefficients[0])
 
 
 def choose_estimate(
-    task: Task, data: Dataset | VisitStatistics, get_episodes: Callable[[], Dataset | None]
+    task: Task, data: Dataset | VisitStatistics, episodes: Dataset | None
 ) -> JointEstimate:
     """Certainty equivalence of the data, or the corrected return of episodes that are among it."""
     by_table, found = CertaintyEquivalence().plug_in(task, data)
     thin_share, evident = float(found.thin_share[0]), float(found.evident[0])
-    if len(task.policies) > 1 or _table_serves(thin_share, evident):
-        return by_table
-    episodes = get_episodes()
-    if episodes is None or len(episodes) == 0:
+    asks_one = len(task.policies) == 1
+    if not asks_one or not episodes or _table_serves(thin_share, evident):
         return by_table
     statistics = VisitStatistics(task.states, task.actions)
     statistics.record_many(episodes)

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from revar.campaigns.campaign import Campaign
 from revar.campaigns.commands import (
@@ -29,7 +29,7 @@ from revar.campaigns.service.messages import (
     RewardMessage,
     StartEpisode,
 )
-from revar.campaigns.service.replies import reply
+from revar.campaigns.service.replies import Download, reply
 from revar.campaigns.service.routing import (
     CAMPAIGN,
     EPISODE,
@@ -202,9 +202,7 @@ async def campaign_data(request: Request) -> Response:
     pieces = await campaigns_of(request).download(
         name, lambda campaign: campaign.export_text(form), id_of(request)
     )
-    media = "application/x-ndjson" if form == "jsonl" else "text/csv"
-    headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
-    return StreamingResponse(pieces, media_type=media, headers=headers)
+    return Download(name, form, pieces)
 
 
 @route("GET", EPISODE, "Where an episode stands", gives={200: EpisodeReply})

@@ -1,11 +1,15 @@
-"""How the service replies: records and errors as JSON."""
+"""How the service replies: records and errors as JSON, and downloads that end where they end."""
 
-from collections.abc import Mapping
+import csv
+import io
+import logging
+from collections.abc import AsyncIterator, Mapping
 from math import ceil
 from typing import Any
 
 import msgspec
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Send
 
 from revar.campaigns.rules import BudgetReservedError, CampaignError
 from revar.campaigns.service.messages import ErrorDetail, ErrorMessage
@@ -20,6 +24,7 @@ from revar.errors import InputError
 NOT_FOUND = ("unknown-campaign", "unknown-episode")
 INVALID = ("invalid", "unknown-state", "forbidden-action")
 _ENCODER = msgspec.json.Encoder()
+_logger = logging.getLogger("revar.service")
 
 
 class RequestError(Exception):
@@ -51,6 +56,38 @@ def reply_to_error(error: Exception) -> Response:
     if detail.retry_after is not None:
         response.headers.update(retry_after(detail.retry_after))
     return response
+
+
+class Download(StreamingResponse):
+    """Text in pieces, as it is made.
+
+    Where that fails midway, a last line says why, and the reply is left without its end: every
+    caller sees that the connection was closed too early, and nobody takes it for the whole.
+    """
+
+    def __init__(self, name: str, form: str, pieces: AsyncIterator[str]) -> None:
+        self._name, self._form = name, form
+        media = "application/x-ndjson" if form == "jsonl" else "text/csv"
+        headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
+        super().__init__(pieces, media_type=media, headers=headers)
+
+    async def stream_response(self, send: Send) -> None:
+        """Send all pieces."""
+        try:
+            await super().stream_response(send)
+        except (CampaignError, StorageError) as error:
+            _logger.error("the download of campaign %s broke off: %s", self._name, error)
+            line = _last_line(self._form, describe(error)[1])
+            await send({"type": "http.response.body", "body": line, "more_body": True})
+
+
+def _last_line(form: str, problem: ErrorDetail) -> bytes:
+    """The line that ends a download which is not whole."""
+    if form == "jsonl":
+        return _ENCODER.encode(ErrorMessage(problem)) + b"\n"
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(["error", problem.message])
+    return line.getvalue().encode()
 
 
 def retry_after(seconds: float) -> dict[str, str]:

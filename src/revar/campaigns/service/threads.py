@@ -17,15 +17,15 @@ from revar.campaigns.export import StoredCampaign
 from revar.campaigns.rules import CampaignError
 from revar.campaigns.service.campaign_thread import CampaignThread
 from revar.campaigns.service.metrics import Metrics
+from revar.campaigns.service.opening import Opener
 from revar.campaigns.storage.interface import MissingCampaignError, Storage
 from revar.campaigns.stored import find_entry
 
 READERS, OPENERS, DOWNLOADERS, PLANNERS, WRITERS = 8, 64, 4, 2, 8  # threads
 LISTED_AT_ONCE = 4  # campaigns that are opened for a list at a time
 FIRST_PIECE, PIECE = 2**10, 2**16  # characters of a download sent at once: few at first
-# What downloads and long logs leave to others that ask meanwhile: Python runs one thread at a time.
+# What downloads leave to others that ask meanwhile: Python runs one thread at a time.
 REST = 3.0  # times as long as a piece of a download took
-REST_OF_OPENING = 1.0  # times as long as a page of a log took, for which somebody waits
 STOPPING = 8.0  # seconds that commands under way get when the service stops
 CLOSING = 1.0  # seconds more for the storage to be closed
 POOL = "revar-"  # begins the names of threads that Python would wait for at its end
@@ -50,6 +50,7 @@ class CampaignThreads:
         self._checker = ThreadPoolExecutor(1, POOL + "check")
         self._deleting: dict[str, asyncio.Task[None]] = {}
         self._asked = 0  # how often anybody asked for a campaign
+        self._opener = Opener(storage, lambda: self._asked)
 
     @property
     def open(self) -> list[Campaign]:
@@ -183,6 +184,7 @@ class CampaignThreads:
         """Finish what is under way, within bounds, then close the storage."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + STOPPING
+        self._opener.stop()
         busy = [each.stop() for each in self._threads.values()]
         closing = threading.Thread(target=self.storage.close, daemon=True)
         threads = [each for each in busy if each is not None]
@@ -207,18 +209,10 @@ class CampaignThreads:
             thread.stop()
 
     async def _open(self, name: str) -> CampaignThread:
-        began, asked = time.monotonic(), self._asked
-
         def note(read: int, length: int) -> None:
-            nonlocal began, asked
             self._progress[name] = read, length
-            if self._asked > asked:
-                time.sleep(REST_OF_OPENING * (time.monotonic() - began))
-            began, asked = time.monotonic(), self._asked
 
-        campaign = await self._in_pool(
-            self._openers, lambda: Campaign.open(self.storage, name, progress=note)
-        )
+        campaign = await self._in_pool(self._openers, lambda: self._opener.open(name, note))
         campaign.plan_later = self._plan_later
         thread = self._threads[name] = CampaignThread(campaign)
         return thread

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from revar.campaigns.service.metrics import Metrics
 from revar.campaigns.storage.interface import (
@@ -77,6 +77,9 @@ class WatchedStorage(Storage):
     def __init__(self, storage: Storage, metrics: Metrics) -> None:
         self._storage = storage
         self._outages = {access: _Outage(access, metrics) for access in (READ, WRITE)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _itself, (self._storage,)  # another process watches it, or does not
 
     def create(self, campaign_id: str, name: str, definition: bytes) -> Entry:
         """See `Storage`."""
@@ -152,3 +155,7 @@ class WatchedStorage(Storage):
         if outage.began is not None:
             outage.worked(asked)
         return result
+
+
+def _itself(storage: Storage) -> Storage:
+    return storage

@@ -63,17 +63,20 @@ class Connections:
         self._ends.set()
 
     def _try(self, work: Callable[[Any], Result], patience: float) -> Result:
-        with self._open().connection(timeout=patience) as connection:
-            self._busy[connection] = time.monotonic() + PATIENCE + GRACE
-            try:
-                return work(connection)
-            except Exception as error:
-                # Without a code of the server's: it was the connection that failed.
-                if connection.closed and not self._closed:
-                    raise _LostError(error) from error
-                raise
-            finally:
-                del self._busy[connection]
+        pool = self._open()
+        # Nothing is left to commit, so that the pool's own `connection` would do that for nothing.
+        connection = pool.getconn(patience)
+        self._busy[connection] = time.monotonic() + PATIENCE + GRACE
+        try:
+            return work(connection)
+        except Exception as error:
+            # Without a code of the server's: it was the connection that failed.
+            if connection.closed and not self._closed:
+                raise _LostError(error) from error
+            raise
+        finally:
+            del self._busy[connection]
+            pool.putconn(connection)
 
     def _open(self) -> Any:
         with self._lock:
@@ -88,6 +91,7 @@ class Connections:
                     timeout=CONNECTING,
                     reconnect_timeout=CONNECTING,
                     num_workers=1,
+                    configure=_keep_cursor,
                     open=True,
                 )
                 self._watch = threading.Thread(target=self._look, name="connections", daemon=True)
@@ -107,6 +111,11 @@ class Connections:
                 descriptor = os.dup(connection.fileno())
                 with socket.socket(fileno=descriptor) as found:
                     found.shutdown(socket.SHUT_RDWR)
+
+
+def _keep_cursor(connection: Any) -> None:
+    """Have one cursor for all statements: a new one learns again how to write and read values."""
+    connection.kept = connection.cursor()
 
 
 class _LostError(Exception):

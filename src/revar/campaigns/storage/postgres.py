@@ -94,7 +94,7 @@ class PostgresStorage(SQLStorage, ForkAware):
             "), added AS ("
             "  INSERT INTO revar_events (campaign, position, taken, body)"
             "  SELECT key, before + place, taken, body"
-            "  FROM grown, unnest(%(bodies)s::bytea[]) WITH ORDINALITY AS new (body, place)"
+            "  FROM grown, unnest(%(bodies)b::bytea[]) WITH ORDINALITY AS new (body, place)"
             ") SELECT before + %(count)s, taken FROM grown",
             {"count": len(bodies), "id": campaign_id, "bodies": list(bodies)},
         )
@@ -207,8 +207,9 @@ def _version(connection: Any) -> int:
 
 
 def _fetch(connection: Any, query: str, values: Any) -> Rows:
-    cursor = connection.execute(query.replace("?", "%s"), values)
-    return cursor.fetchall() if cursor.description else []
+    cursor = connection.kept
+    cursor.execute(query.replace("?", "%s"), values)
+    return cursor.fetchall() if cursor.pgresult.nfields else []
 
 
 def _unreadable() -> InputError:

@@ -60,6 +60,17 @@ STEPS: tuple[tuple[str, ...], ...] = (
 VERSION = len(STEPS)
 READABLE = 2  # from this version on, a store can be read as it is
 
+EVENTS = (  # of a campaign, behind a position, so many at most
+    "SELECT position, taken, body FROM revar_events"
+    " WHERE campaign = (SELECT key FROM revar_campaigns WHERE id = ?) AND position > ?"
+    " ORDER BY position LIMIT ?"
+)
+
+
+def as_events(rows: Rows) -> list[StoredEvent]:
+    """What that query gives."""
+    return list(map(tuple.__new__, repeat(StoredEvent), rows))  # far faster than one by one
+
 
 def missing_steps(version: int, place: str) -> tuple[tuple[str, ...], ...]:
     """The steps from `version` to the current one; a newer store is refused."""
@@ -115,13 +126,7 @@ class SQLStorage(Storage):
 
     def read(self, campaign_id: str, after: int, limit: int) -> list[StoredEvent]:
         """See `Storage`."""
-        rows = self._ask(
-            "SELECT position, taken, body FROM revar_events"
-            " WHERE campaign = (SELECT key FROM revar_campaigns WHERE id = ?) AND position > ?"
-            " ORDER BY position LIMIT ?",
-            (campaign_id, after, limit),
-        )
-        return list(map(tuple.__new__, repeat(StoredEvent), rows))  # far faster than one by one
+        return as_events(self._ask(EVENTS, (campaign_id, after, limit)))
 
     def length(self, campaign_id: str) -> int:
         """See `Storage`."""

@@ -18,14 +18,17 @@ from revar.campaigns.storage.interface import (
     MissingCampaignError,
     NameTakenError,
     StorageError,
+    StoredEvent,
 )
 from revar.campaigns.storage.sql import (
+    EVENTS,
     READABLE,
     VERSION,
     Execute,
     Result,
     Rows,
     SQLStorage,
+    as_events,
     missing_steps,
 )
 from revar.campaigns.storage.sqlite_connections import (
@@ -65,6 +68,7 @@ class SQLiteStorage(SQLStorage, ForkAware):
         self._writer: sqlite3.Connection | None = None
         self._readers: list[Reader] = []
         self._lock, self._idle = threading.Lock(), threading.Lock()
+        self._ends: dict[str, int] = {}  # of logs, by campaign, after what was appended here
         if not create and not self.path.exists():
             raise StorageError(f"there is no file {self._shown}")
         try:
@@ -116,7 +120,25 @@ class SQLiteStorage(SQLStorage, ForkAware):
                 "INSERT INTO revar_events (campaign, position, taken, body) VALUES (?, ?, ?, ?)",
                 [(key, first + i, taken, body) for i, body in enumerate(bodies)],
             )
+        self._ends[campaign_id] = last
         return AppendResult(last, taken)
+
+    def read(self, campaign_id: str, after: int, limit: int) -> list[StoredEvent]:
+        """See `Storage`.
+
+        Who has just appended, and looks whether others have, has the connection that writes look
+        if it is free: it knows the pages, which any other would have to read again.
+        """
+        if self._ends.get(campaign_id) == after and self._lock.acquire(blocking=False):
+            try:
+                if self._writer is not None:
+                    with self._errors():
+                        self._check_file()
+                        values = campaign_id, after, limit
+                        return as_events(self._writer.execute(EVENTS, values).fetchall())
+            finally:
+                self._lock.release()
+        return super().read(campaign_id, after, limit)
 
     def check_writable(self) -> None:
         """See `Storage`."""

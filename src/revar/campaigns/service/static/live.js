@@ -20,6 +20,9 @@ function replace(fresh) {
     return;
   }
   next.forEach((element, place) => {
+    const told = now[place].querySelector("[role=alert]");
+    const alert = element.querySelector("[role=alert]");
+    if (told && alert) alert.textContent = told.textContent; // until something else is sent
     const typing = now[place].contains(document.activeElement) && document.activeElement.value;
     if (now[place].tagName !== "DETAILS" && !typing && now[place].outerHTML !== element.outerHTML) {
       now[place].replaceWith(element);
@@ -57,7 +60,8 @@ async function send(element, body) {
   const place = element.closest("section") || main;
   const alert = place.querySelector("[role=alert]");
   if (element.dataset.sure && !window.confirm(element.dataset.sure)) return;
-  let problem = "The service did not answer.";
+  if (alert) alert.textContent = "";
+  let problem = `The service did not answer.${element.dataset.id ? " Sent again, it counts once." : ""}`;
   leaving = Boolean(element.dataset.then);
   try {
     const options = { method: element.dataset.send };
@@ -67,7 +71,7 @@ async function send(element, body) {
     }
     const response = await fetch(element.dataset.to, options);
     if (response.ok) {
-      if (element.matches("form")) restart(element);
+      if (element.matches("form")) restart(element, body);
       if (element.dataset.then) location.href = element.dataset.then;
       else await refresh();
       return;
@@ -86,23 +90,22 @@ main.addEventListener("click", (event) => {
   if (button) send(button, {});
 });
 
-// The id under which a form is sent until it is answered: sent again by a second click, it counts once.
-const ids = new WeakMap();
+// The ids of what forms have sent, until it is answered: sent again, by a second click or because
+// the answer was lost, it counts once.
+const ids = new Map();
 
-function restart(form) {
-  ids.delete(form);
+function restart(form, body) {
+  for (const [asked, id] of ids) if (id === body[form.dataset.id]) ids.delete(asked);
   form.reset();
 }
 
-function idOf(form) {
-  if (!ids.has(form)) {
+function idOf(asked) {
+  if (!ids.has(asked)) {
     const numbers = Array.from(crypto.getRandomValues(new Uint8Array(16)));
-    ids.set(form, numbers.map((number) => number.toString(16).padStart(2, "0")).join(""));
+    ids.set(asked, numbers.map((number) => number.toString(16).padStart(2, "0")).join(""));
   }
-  return ids.get(form);
+  return ids.get(asked);
 }
-
-main.addEventListener("input", (event) => ids.delete(event.target.form)); // it asks for another thing
 
 main.addEventListener("submit", (event) => {
   const form = event.target;
@@ -110,7 +113,8 @@ main.addEventListener("submit", (event) => {
   event.preventDefault();
   const fields = Array.from(new FormData(form));
   const body = Object.fromEntries(fields.map(([name, text]) => [name, Number(text)]));
-  send(form, { ...body, [form.dataset.id]: idOf(form) });
+  const asked = `${form.dataset.to} ${JSON.stringify(body)}`;
+  send(form, { ...body, [form.dataset.id]: idOf(asked) });
 });
 
 function limitsOf(field) {

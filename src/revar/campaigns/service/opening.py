@@ -1,0 +1,154 @@
+"""Opening campaigns beside the requests of others: Python runs one thread of a process at a time.
+
+A long log is replayed by a process of its own, which gives back a snapshot. Where that is not
+possible the log is replayed here, like a short one, with rests while others ask.
+"""
+
+import logging
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import IO, Any
+
+from revar.campaigns.campaign import Campaign
+from revar.campaigns.log import Progress
+from revar.campaigns.snapshots import is_whole
+from revar.campaigns.storage.interface import Entry, Snapshot, Storage, StorageError
+from revar.campaigns.stored import find_entry
+
+LONG = 50_000  # events: a process would take longer to start than to replay fewer
+PROCESSES = 4  # at once
+REST = 1.0  # times as long as a page of a log took, for which somebody waits
+NICENESS = 10  # of a process that replays: whoever is asked meanwhile comes first
+PROGRAM = "from revar.campaigns.service.opening import main; main()"
+_logger = logging.getLogger("revar.service")
+
+
+class Opener:
+    """Opens campaigns of a storage; `asked` says how often others asked the service so far."""
+
+    def __init__(self, storage: Storage, asked: Callable[[], int]) -> None:
+        self._storage = storage
+        self._asked = asked
+        self._lock = threading.Lock()
+        self._processes: set[subprocess.Popen[bytes]] = set()
+        self._stopped = False
+
+    def open(self, name: str, progress: Progress) -> Campaign:
+        """The campaign of that name, as it stands."""
+        entry = find_entry(self._storage, name)
+        snapshot = self._replay_elsewhere(entry, progress)
+        began, asked = time.monotonic(), self._asked()
+
+        def note(read: int, length: int) -> None:
+            nonlocal began, asked
+            progress(read, length)
+            if self._asked() > asked:
+                time.sleep(REST * (time.monotonic() - began))
+            began, asked = time.monotonic(), self._asked()
+
+        return Campaign(self._storage, entry, note, snapshot)
+
+    def stop(self) -> None:
+        """Give up what is being replayed; who waits for it is told."""
+        with self._lock:
+            self._stopped = True
+            for process in self._processes:
+                process.kill()
+
+    def _replay_elsewhere(self, entry: Entry, progress: Progress) -> Snapshot | None:
+        """What a process makes of a long log; the snapshot that is kept, where there is none."""
+        kept = self._storage.load_snapshot(entry.id)
+        known = kept.position if kept is not None and is_whole(kept) else 0
+        if self._storage.length(entry.id) - known < LONG:
+            return kept
+        try:
+            order = pickle.dumps((self._storage, entry))
+        except (TypeError, AttributeError, pickle.PicklingError):  # no other process can have it
+            return kept
+        process = self._start()
+        if process is None:
+            return kept
+        try:
+            made = _hear(process, order, progress)
+        except Exception as error:  # whatever it said last, the log says it, too
+            made = f"its process ended: {error}"
+        finally:
+            with self._lock:
+                self._processes.remove(process)
+            process.kill()
+            process.communicate()
+        if self._stopped:
+            raise StorageError("the service is shutting down")
+        if isinstance(made, Snapshot):
+            return made
+        _logger.warning("the log of campaign %s is replayed by the service: %s", entry.name, made)
+        return self._storage.load_snapshot(entry.id)  # it may have come a part of the way
+
+    def _start(self) -> "subprocess.Popen[bytes] | None":
+        """A process that waits for its order; None where there are many already."""
+        found = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        with self._lock:
+            if self._stopped or len(self._processes) >= PROCESSES:
+                return None
+            try:
+                process = subprocess.Popen(
+                    [sys.executable, "-c", PROGRAM],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env=found,
+                )
+            except OSError as error:
+                _logger.warning("no process can be started to replay a log: %s", error)
+                return None
+            self._processes.add(process)
+            return process
+
+
+def _hear(process: "subprocess.Popen[bytes]", order: bytes, progress: Progress) -> Any:
+    """Hand the order over; what comes of it, after all that is said of its progress."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(order)
+    process.stdin.flush()
+    while isinstance(said := pickle.load(process.stdout), tuple):
+        progress(*said)
+    return said
+
+
+def main() -> None:
+    """Replay the log of a campaign: say how far it is, then the snapshot, or why there is none."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the service, which ends this process
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
+    with os.fdopen(os.dup(1), "wb") as channel, suppress(BrokenPipeError):
+        os.dup2(2, 1)  # what others print is no part of what is said
+        try:
+            storage, entry = pickle.load(sys.stdin.buffer)
+            _say(channel, _replay(storage, entry, lambda *read: _say(channel, read)))
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            _say(channel, str(error))
+
+
+def _replay(storage: Storage, entry: Entry, progress: Progress) -> Snapshot | str:
+    campaign = Campaign(storage, entry, progress)
+    snapshot = campaign.snapshot()
+    if snapshot is None:
+        return "a plan is waited for, of which snapshots know nothing"
+    with suppress(StorageError):
+        storage.save_snapshot(entry.id, snapshot)
+    return snapshot
+
+
+def _say(channel: IO[bytes], what: Any) -> None:
+    pickle.dump(what, channel)
+    channel.flush()
