@@ -70,8 +70,12 @@ class Filled:
 
 
 def filled(model: PlainModel, data: Dataset) -> Filled:
+    """The value from whole episodes."""
+    return fill(model, Observed.of(model, data))
+
+
+def fill(model: PlainModel, observed: Observed) -> Filled:
     """Mass forward, step by step; then values backward."""
-    observed = Observed.of(model, data)
     shares = tried_shares(model, observed)
     known = shares.sum(axis=1) > 0
     reward = np.zeros(model.policy.shape)

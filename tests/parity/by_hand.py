@@ -11,6 +11,7 @@ from math import inf, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.plain_filling import Observed, fill
 from tests.plain_model import Floats, PlainModel
 
 
@@ -113,12 +114,10 @@ class Run:
         return (2 * bound + 4 * bound**2) * spread + 7 * logarithm / (3 * count)
 
     def estimate(self) -> float:
-        """Certainty equivalence."""
-        model, chance = self.model, self.frequencies()
-        means = np.zeros(self.scores.shape)
-        for pair, seen in self.rewards.items():
-            means[pair] = np.mean(seen) if seen else 0.0
-        value = np.zeros(model.states + 1)
-        for _ in range(model.horizon):
-            value[:-1] = (model.policy * (means + model.discount * chance @ value)).sum(axis=1)
-        return float(model.initial @ value[:-1])
+        """Certainty equivalence, gaps filled."""
+        tried = {pair: seen for pair, seen in self.rewards.items() if seen}
+        outcomes = {
+            pair: np.repeat(np.arange(self.model.states + 1), self.outcomes[pair]).tolist()
+            for pair in tried
+        }
+        return fill(self.model, Observed(tried, outcomes)).value
