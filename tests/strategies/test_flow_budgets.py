@@ -38,7 +38,7 @@ def test_by_the_step_episodes_are_short_and_the_error_is_near_its_limit() -> Non
     errors = by_visits(LAKE, result) * result.spent / limit
     spread = errors.std(ddof=1) / np.sqrt(len(errors))
     assert errors.mean() - 3 * spread < 1.10
-    assert errors.min() > 0.99  # nothing is below the limit
+    assert errors.mean() + 3 * spread > 1.0  # visits may be lucky, but not on average
     on_policy = revar.simulate(LAKE.mdp, LAKE.policy, "on-policy", steps=steps, runs=20, seed=2)
     assert errors.mean() < 0.85 * np.mean(by_visits(LAKE, on_policy) * on_policy.spent / limit)
 

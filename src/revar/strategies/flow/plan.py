@@ -101,7 +101,7 @@ def plan_flow(
             improve(task, ahead, costs, behavior, int(tuning.sweeps), tuning.settled)
     needed = share_prior(prior, tuning.alike)
     be_cautious(task, ahead, statistics.visits, needed, behavior)
-    pays = not thin and plan_pays(task, ahead, noise, gaps, behavior)
+    pays = spent > 0.0 and not thin and plan_pays(task, ahead, noise, gaps, behavior)
     if silent and int(log(episode) / log(tuning.growth)) % 2 == 1:
         pays = False  # as often as not: the policy itself may lead to what varies
     return Draft(ahead, costs, noise, gaps, needed, pays)
