@@ -61,9 +61,10 @@ def scaled_mse(result: SimulationResult) -> Measured:
 def predicted_mse(problem: Problem, result: SimulationResult) -> Measured:
     """K * sum C/T over the pairs that cost anything: the delta method, from each run's visits.
 
-    It varies far less from run to run than squared errors do.
+    It varies far less from run to run than squared errors do. What stands in for a pair without
+    data is worth a visit.
     """
     costs = one_step_costs(problem.mdp, problem.policy)
-    visits = np.where(costs > 0, result.visits, 1)
+    visits = np.maximum(result.visits, 1)
     each = int(result.checkpoints[-1]) * (costs / visits).sum(axis=(1, 2))
     return Measured(float(each.mean()), float(each.std(ddof=1) / np.sqrt(each.size)))
