@@ -40,7 +40,8 @@ def test_after_1000_episodes_flow_is_within_8_percent_and_its_intervals_hold(nam
     assert by_visits.mean < 1.08
     assert by_visits.error < 0.001
     result = played(name, "flow", 1000)
-    assert not result.unvisited_probability.any()
+    # No visit is forced that does not pay.
+    assert result.unvisited_probability.max() < 0.005
     assert 0.925 <= result.coverage(0.95)[-1] <= 0.975
 
 

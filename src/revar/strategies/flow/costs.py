@@ -61,8 +61,8 @@ def estimate_influence(
             found = filled_values(statistics, task.initial, policy, layers, discount)
             tried = tried_policy(policy, statistics.visits)
             _share_out(
-                *(outcomes.row_start, statistics.visits, policy, tried, found.weights, found.gains),
-                *(found.unknown, weights[j], gains[j]),
+                *(outcomes.row_start, policy, tried, found.weights, found.gains, found.unknown),
+                *(weights[j], gains[j]),
             )
             _, futures[j] = influence(
                 *(outcomes, task.initial, task.policies[j : j + 1], going_on, layers, discount)
@@ -74,7 +74,6 @@ def estimate_influence(
 @compiled_in_place
 def _share_out(
     row_start: IntArray,
-    visits: IntArray,
     policy: FloatArray,
     tried: FloatArray,
     tried_weights: FloatArray,
@@ -85,16 +84,14 @@ def _share_out(
 ) -> None:
     """What tried actions stand in for is what the others will weigh once they are tried.
 
-    Where only actions of other policies were tried in a state, it stood in for nothing there.
+    A state in which none was tried, for which others stand in, will weigh what falls on it.
     """
     states, actions = policy.shape
     for s in range(states):
         entered = 0.0
-        seen = 0
         for a in range(actions):
             entered += tried_weights[s, a]
-            seen += visits[s, a]
-        if entered == 0.0 and seen > 0:
+        if entered == 0.0:
             entered = unknown[s]
         for a in range(actions):
             weights[s, a] = entered * policy[s, a]
