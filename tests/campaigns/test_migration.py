@@ -44,7 +44,8 @@ def test_an_old_file_is_read(old: Path) -> None:
         assert (status.budget, status.episodes, status.open, status.steps) == (5, 3, 1, 9)
         assert status.partial == 1
         assert status.estimate is not None
-        assert status.estimate.value == pytest.approx(3.74194, abs=1e-5)
+        # Certainty equivalence of nine steps: what was not tried takes what is typical.
+        assert status.estimate.value == pytest.approx(5.452385, abs=1e-6)
         data = Campaign.open(storage, "old").dataset()
         assert data.labels == ("home", ("list", 2), '{"n":1.5,"page":"café"}')
         assert data.rewards.tolist() == [0.5, 1.0, 2.5, 2.0, 2.5, 3.0, 3.5, 4.0]
@@ -78,7 +79,7 @@ def test_an_old_snapshot_is_ignored(tmp_path: Path) -> None:
         plan = campaign.read(lambda state, _: state.collection.plan_in_force)
         assert plan is not None
         expected = np.array(
-            [[0.8906163138434232, 0.1093836861565769], [0.3878312705805442, 0.6121687294194558]]
+            [[0.8330421802793951, 0.16695781972060494], [0.34034801811924875, 0.6596519818807512]]
         )
         assert plan.plan.scores[0] == pytest.approx(expected)
 

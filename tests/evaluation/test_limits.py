@@ -197,14 +197,15 @@ def test_no_more_often_than_the_ratio() -> None:
         revar.evaluate("gridworld", None, episodes=600, seed=1, limits=limits)
         for limits in (None, Limits(max_ratio=1.0))
     )
-    shares = []
+    deviations = []
     for result in (free, narrow):
         visits = result.statistics.run_statistics(result.task.states).visits
         often = visits.sum(axis=1) > 300
-        share = visits[often] / visits[often].sum(axis=1, keepdims=True)
-        shares.append(np.abs(share - result.task.policy[often]).max())
-    assert shares[0] > 0.2
-    assert shares[1] < 0.05
+        times, wanted = visits[often].sum(axis=1, keepdims=True), result.task.policy[often]
+        off = np.abs(visits[often] / times - wanted)
+        deviations.append((off / np.sqrt(wanted * (1 - wanted) / times)).max())
+    # Actions are drawn from the policy itself: no share is further off than draws may be.
+    assert deviations[1] < 4 < deviations[0]
 
 
 @pytest.mark.parametrize("way", WAYS)

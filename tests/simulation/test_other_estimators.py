@@ -15,7 +15,8 @@ from revar.testing.problems import crossroads
 PROBLEM = crossroads()
 POINTS = [2, 15, 60]
 NEEDING_EPISODES = [name for name in estimators.ids() if find_estimator(name).needs_episodes]
-OFF_POLICY = [name for name in NEEDING_EPISODES if name != "monte-carlo"]
+ON_POLICY = {"monte-carlo": "Monte Carlo", "corrected-return": "the corrected return"}
+OFF_POLICY = [name for name in NEEDING_EPISODES if name not in ON_POLICY]
 
 
 def returns_of(data: Dataset, rewards: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -119,8 +120,8 @@ def test_tracked_data_is_refused_before_anything_is_played(estimator: str, strat
         )
         with pytest.raises(InputError, match=expected):
             attempt()
-    elif estimator == "monte-carlo" and not np.array_equal(plan.scores[0], tree.policy):
-        with pytest.raises(InputError, match="Monte Carlo needs on-policy data"):
+    elif estimator in ON_POLICY and not np.array_equal(plan.scores[0], tree.policy):
+        with pytest.raises(InputError, match=f"{ON_POLICY[estimator]} needs on-policy data"):
             attempt()
     else:
         assert np.isfinite(attempt().estimates[:, -1]).all()

@@ -30,7 +30,7 @@ class Episode:
         self.state: int | None = None  # where the next action is taken, if that is known
         self.action: int | None = None  # taken and not yet observed
         self.propensity = np.nan  # of that action
-        self.draws = 0  # random numbers that `repeat` was told of
+        self.draws = 0  # random numbers that its actions took
         self.states: list[int] = []
         self.actions: list[int] = []
         self.rewards: list[float] = []
@@ -74,15 +74,17 @@ class Episode:
         """
         number, row, plan = self._enter(state, probabilities)
         collection = self._collection
+        stream = _Counted(self.rng)
         action, propensity = plan.choose_action(
             self.number,
             len(self.rewards),
             number,
             row,
             collection.statistics.visits_in(number),
-            self.rng,
+            stream,
             collection.scores_without_data,
         )
+        self.draws += stream.draws
         self.take(number, plan, action, propensity)
         return action, propensity
 
@@ -111,7 +113,7 @@ class Episode:
             plan = collection.plan_due(number, row)
         assert plan is not None
         place = len(collection.states) if number is None else number
-        stream = _Peek(self.rng)
+        stream = _Counted(self.rng)
         action, propensity = plan.choose_action(
             self.number,
             len(self.rewards),
@@ -242,8 +244,8 @@ class Episode:
         self.action, self.propensity = action, propensity
 
 
-class _Peek:
-    """Looks ahead in a random stream, and puts it back."""
+class _Counted:
+    """A random stream that counts what is drawn, and can be put back."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.draws = 0

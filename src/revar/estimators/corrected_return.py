@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from revar.compilation import compiled
+from revar.errors import InputError
 from revar.estimators.certainty_equivalence import widen
 from revar.estimators.estimator import Estimate, Estimator, estimators
 from revar.estimators.importance_sampling import PaddedEpisodes, check_on_policy
@@ -43,11 +44,14 @@ class CorrectedReturn(Estimator):
 
     id: ClassVar[str] = "corrected-return"
     least_episodes: ClassVar[int] = 2
+    folds: ClassVar[int] = FOLDS
 
     def estimate(self, task: Task, data: Dataset | VisitStatistics) -> Estimate:
         """From on-policy episodes; any other behavior is refused."""
         episodes = PaddedEpisodes.of(task, data, "the corrected return")
         check_on_policy(episodes, "the corrected return")
+        if len(episodes.dataset) < self.least_episodes:
+            raise InputError("the corrected return needs at least two episodes")
         statistics = VisitStatistics(task.states, task.actions)
         statistics.record_many(episodes.dataset)
         outcomes = statistics.run_statistics(task.states).outcomes

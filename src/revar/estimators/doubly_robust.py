@@ -29,6 +29,7 @@ class DoublyRobust(Estimator):
 
     id: ClassVar[str] = "doubly-robust"
     least_episodes: ClassVar[int] = 2
+    folds: ClassVar[int] = 2
 
     def estimate(self, task: Task, data: Dataset | VisitStatistics) -> Estimate:
         """From episodes of a sampled behavior; tracked data is refused."""

@@ -155,6 +155,7 @@ class Estimator(ABC):
     id: ClassVar[str]
     needs_episodes: ClassVar[bool] = True  # whole episodes with propensities, not statistics
     least_episodes: ClassVar[int] = 1
+    folds: ClassVar[int] = 1  # episodes are dealt to them in turn, and held out fold by fold
 
     @abstractmethod
     def estimate(self, task: Task, data: Dataset | VisitStatistics) -> Estimate:

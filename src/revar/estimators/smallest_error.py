@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
-from revar.estimators.corrected_return import mean_corrected, on_policy_steps
+from revar.estimators.corrected_return import FOLDS, mean_corrected, on_policy_steps
 from revar.estimators.estimator import Estimate, Estimator, JointEstimate, estimators
 from revar.model.arrays import Outcomes
 from revar.model.statistics import VisitStatistics
@@ -29,6 +29,7 @@ class SmallestError(Estimator):
 
     id: ClassVar[str] = "smallest-error"
     needs_episodes: ClassVar[bool] = False
+    folds: ClassVar[int] = FOLDS
 
     def estimate(self, task: Task, data: Dataset | VisitStatistics) -> Estimate:
         """From whole episodes; of statistics, certainty equivalence."""
@@ -48,7 +49,7 @@ def choose_estimate(
     statistics = VisitStatistics(task.states, task.actions)
     statistics.record_many(episodes)
     outcomes = statistics.run_statistics(task.states).outcomes
-    better = better_mean(task, episodes, len(episodes), outcomes, thin_share, evident)
+    better = better_mean(task, episodes, by_table.episodes, outcomes, thin_share, evident)
     if better is None:
         return by_table
     why = "most steps of the policy were seen at most once"

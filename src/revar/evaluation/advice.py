@@ -13,6 +13,7 @@ from revar.environments.observations import Bins
 from revar.environments.opening import EnvironmentLike
 from revar.errors import InputError
 from revar.estimators.alternatives import first_state_variance, fit_corrected_model
+from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.evaluation.needs import RESAMPLES, Need, find_need
 from revar.evaluation.returns.advice import (
     advise_from_episodes,
@@ -180,7 +181,6 @@ def advise(
         )
         task, noted = collection.task, collection.limits
         statistics = collection.statistics
-        unvisited = collection.estimate().unvisited_probability
     elif find_method(source, policy, returns) != "table":
         pilot_result = play_pilot(source, policy, pilot, confidence, returns)
         return advise_from_returns(pilot_result, half_width, confidence, cost)
@@ -189,7 +189,8 @@ def advise(
         result = play_pilot(source, policy, pilot, confidence, by_table)
         noted = result.limits
         data, task, statistics = result.dataset, result.task, result.statistics
-        unvisited = result.unvisited_probability
+    # Advice rests on the table, whatever gave the value.
+    unvisited = CertaintyEquivalence().estimate(task, statistics).unvisited_probability
     forbidden = _by_number(noted.forbidden, data)
     within = replace(task.limits, forbidden=forbidden, max_sums=task.limits.sums[: len(given.sums)])
     return _advice(

@@ -81,14 +81,15 @@ def check_estimation_is_deterministic(factory: Factory) -> None:
 def check_order_does_not_matter(factory: Factory) -> None:
     """Episodes may come in any order.
 
-    An estimator may hold every other episode out of a model that it fits: a change of order that
-    keeps even places even changes nothing but rounding, and any other at most one standard error.
+    An estimator may deal them to `folds`, to hold each out of a model that it fits: a change of
+    order that leaves every episode in its fold changes nothing but rounding, and any other at most
+    one standard error.
     """
     estimator = factory()
     rng = np.random.default_rng(0)
     for problem, task, data in _samples():
         first = estimator.estimate(task, data)
-        order = np.arange(EPISODES).reshape(-1, 2)
+        order = np.arange(EPISODES).reshape(-1, estimator.folds)
         alike = estimator.estimate(task, _reorder(data, rng.permutation(order).ravel()))
         name = f"the order of episodes matters to {estimator!r} on {problem.name}"
         for field in ("value", "standard_error", "unvisited_probability"):
