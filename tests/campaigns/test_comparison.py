@@ -12,6 +12,7 @@ from revar.campaigns.service.comparison import MOST_LINES, closest
 from revar.campaigns.service.insight import insight_of
 from revar.campaigns.service.pages import view_of
 from revar.campaigns.status import ranking_of
+from revar.estimators import CertaintyEquivalence
 from revar.estimators.alternatives import corrected_costs, each_alone, on_policy_variances
 from revar.model.question import Difference
 from tests.campaigns.worlds import World, policy_of
@@ -54,8 +55,12 @@ def test_insight_into_a_comparison_is_about_the_closest_difference() -> None:
     asked = replace(collection.task, policy=question.policy, question=question)
     observed = collection.statistics.run_statistics(asked.states)
     errors = corrected_costs(asked, observed) / observed.visits.clip(min=1)
+    # Before it is widened to Student's; every episode begins in one state.
+    _, table = CertaintyEquivalence().plug_in(asked, collection.statistics)
+    row = asked.question.combinations.coefficients[0]
+    assert errors.sum() == pytest.approx(row @ table.covariance @ row)
     variance = ranking.differences[rival].standard_error ** 2
-    assert errors.sum() == pytest.approx(variance)  # every episode begins in one state
+    assert variance > errors.sum()
     assert found.pairs[0].share == pytest.approx(errors.max() / errors.sum())
     # On-policy: episodes of each, divided in the best way.
     alone = on_policy_variances(collection.task, collection.statistics)[[leader, other]]
@@ -76,11 +81,11 @@ def test_insight_into_values_is_about_all_of_them() -> None:
     found = insight_of(state)
     assert found is not None
     assert found.about == "all values"
-    joint = state.collection.joint_estimate()
     task, statistics = state.collection.task, state.collection.statistics
     observed = statistics.run_statistics(task.states)
     errors = corrected_costs(task, observed) / observed.visits.clip(min=1)
-    assert errors.sum() == pytest.approx(np.trace(joint.covariance))
+    _, table = CertaintyEquivalence().plug_in(task, statistics)
+    assert errors.sum() == pytest.approx(np.trace(table.covariance))
 
 
 def test_a_comparison_shows_what_the_ranking_says() -> None:

@@ -142,10 +142,14 @@ class CertaintyEquivalence(Estimator):
 
 
 def widen(covariance: FloatArray, freedom: FloatArray) -> FloatArray:
-    """Covariances [..., J, J] so large that normal intervals of 95% are as wide as Student's."""
+    """Covariances [..., J, J] so large that normal intervals of 95% are as wide as Student's.
+
+    What is added is a covariance itself, so that no combination of values gets a smaller error.
+    """
     student = stdtrit(freedom, 0.975) / ndtri(0.975)  # [..., J]
     factor = np.where(np.isinf(freedom), 1.0, student)
-    return np.asarray(covariance * factor[..., None] * factor[..., None, :])
+    more = np.sqrt((factor**2 - 1.0).clip(min=0.0))
+    return np.asarray(covariance * (1.0 + more[..., None] * more[..., None, :]))
 
 
 @like_caller
