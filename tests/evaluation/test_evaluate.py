@@ -85,18 +85,20 @@ def test_the_reward_of_a_successor_enters_the_statistics() -> None:
 
 @pytest.mark.parametrize("strategy", ["flow", "on-policy"])
 def test_several_environments_side_by_side(strategy: str) -> None:
-    one, other = (
+    one, other, *others = (
         revar.evaluate(
-            "FrozenLake-v1", "uniform", strategy=strategy, episodes=302, seed=2, environments=4
+            "FrozenLake-v1", "uniform", strategy=strategy, episodes=302, seed=seed, environments=4
         )
-        for _ in range(2)
+        for seed in (0, *range(12))
     )
     assert same_data(one.dataset, other.dataset)
     assert one.value == other.value
     assert len(one.dataset) == 302
     mdp = revar.from_gymnasium("FrozenLake-v1")
     exact = revar.policy_value(mdp, np.full((16, 4), 0.25))
-    assert abs(one.value - exact) < 4 * one.standard_error
+    # Over seeds: rewards are so rare that a low value has a low standard error, too.
+    values = np.array([result.value for result in (other, *others)])
+    assert abs(values.mean() - exact) < 4 * values.std(ddof=1) / np.sqrt(values.size)
 
 
 def test_vectors_of_other_kinds_of_environments() -> None:
