@@ -203,12 +203,14 @@ class EvaluationResult(CollectedResult):
     def interval(self) -> tuple[float, float]:
         """The confidence interval; it allows for every checkpoint that could have been the last.
 
-        Where every reward is 0 or 1 it stays between 0 and what a 1 at every step would give.
+        Where every reward is 0 or 1 it stays between 0 and what a 1 at every step would give. It is
+        moved there and not cut: of something rare more may have been missed than was seen.
         """
         low, high = self.value - self.half_width, self.value + self.half_width
         if isinstance(self.findings, TableFindings) and np.isin(self.dataset.rewards, (0, 1)).all():
             most = float((self.task.discount ** np.arange(self.task.horizon)).sum())
-            return max(0.0, low), min(most, high)
+            moved = max(0.0, -low) - max(0.0, high - most)
+            return max(0.0, low + moved), min(most, high + moved)
         return low, high
 
     @property
