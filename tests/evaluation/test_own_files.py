@@ -137,6 +137,20 @@ def test_an_interval_of_width_zero_does_not_stop_early() -> None:
     never = revar.evaluate(Lottery(), "uniform", episodes=5, horizon=1, seed=1)
     assert never.standard_error == 0.0
     assert "nothing varied so far" in str(never)
+    # Of five episodes: a chance of more would have shown a first reward, of 1, with 95% confidence.
+    assert never.interval == pytest.approx((0.0, 1.0 - 0.05 ** (1 / 5)))
+
+
+def test_intervals_hold_where_a_reward_is_rare() -> None:
+    lake = revar.from_gymnasium("FrozenLake-v1")
+    truth = revar.policy_value(lake, np.full((16, 4), 0.25))
+    found = [
+        revar.evaluate("FrozenLake-v1", "uniform", episodes=100, seed=seed) for seed in range(100)
+    ]
+    ends = np.array([result.interval for result in found])
+    assert (ends[:, 0] >= 0.0).all()
+    assert (ends[:, 1] > ends[:, 0]).all()
+    assert ((ends[:, 0] <= truth) & (truth <= ends[:, 1])).sum() >= 93
 
 
 def test_actions_that_change_are_noticed_in_vectors_too() -> None:

@@ -209,7 +209,7 @@ class EvaluationResult(CollectedResult):
         low, high = self.value - self.half_width, self.value + self.half_width
         if isinstance(self.findings, TableFindings) and np.isin(self.dataset.rewards, (0, 1)).all():
             most = float((self.task.discount ** np.arange(self.task.horizon)).sum())
-            moved = max(0.0, -low) - max(0.0, high - most)
+            moved = 0.0 if self.estimate.unrewarded else max(0.0, -low) - max(0.0, high - most)
             return max(0.0, low + moved), min(most, high + moved)
         return low, high
 
