@@ -159,9 +159,12 @@ def test_with_enough_data_it_is_the_root_of_costs_over_visits(
 def test_widening_makes_normal_intervals_as_wide_as_students() -> None:
     covariance = np.array([[4.0, 1.0], [1.0, 9.0]])
     factors = stats.t([3.0, 8.0]).ppf(0.975) / stats.norm.ppf(0.975)
-    np.testing.assert_allclose(
-        widen(covariance, np.array([3.0, 8.0])), covariance * np.outer(factors, factors), rtol=1e-12
-    )
+    more = np.sqrt(factors**2 - 1.0)
+    wider = widen(covariance, np.array([3.0, 8.0]))
+    np.testing.assert_allclose(wider, covariance * (1.0 + np.outer(more, more)), rtol=1e-12)
+    np.testing.assert_allclose(wider.diagonal(), covariance.diagonal() * factors**2, rtol=1e-12)
+    # What is added is a covariance, so that no combination gets a smaller error.
+    assert (np.linalg.eigvalsh(wider - covariance) > 0.0).all()
     np.testing.assert_array_equal(widen(covariance, np.full(2, np.inf)), covariance)
 
 

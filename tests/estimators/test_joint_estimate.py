@@ -46,11 +46,12 @@ def test_two_policies_of_a_bandit_by_hand() -> None:
     freedom = [0.75**2 / (0.5625**2 + 0.1875**2 / 2), 1.75**2 / (0.0625**2 + 1.6875**2 / 2)]
     np.testing.assert_allclose(found.freedom, freedom, rtol=1e-12)
     wider = stats.t(freedom).ppf(0.975) / stats.norm.ppf(0.975)
+    more = np.sqrt(wider**2 - 1.0)
     np.testing.assert_allclose(
-        joint.covariance, found.covariance * np.outer(wider, wider), rtol=1e-9
+        joint.covariance, found.covariance * (1.0 + np.outer(more, more)), rtol=1e-9
     )
     difference = CertaintyEquivalence().estimate(asked(question, 1), data)
-    error = np.sqrt(0.75 * wider[0] ** 2 - 1.5 * wider[0] * wider[1] + 1.75 * wider[1] ** 2)
+    error = np.sqrt(0.75 * wider[0] ** 2 - 1.5 * (1 + more[0] * more[1]) + 1.75 * wider[1] ** 2)
     assert (difference.value, difference.standard_error) == pytest.approx((-0.5, error), rel=1e-9)
     assert difference == joint.difference(0, 1)
     assert joint.value_of(1).standard_error == pytest.approx(np.sqrt(1.75) * wider[1], rel=1e-9)

@@ -81,6 +81,18 @@ class Combinations:
         return np.asarray(variances[..., 0] if self.single else variances)
 
 
+def _both_sides(rows: FloatArray, tables: FloatArray) -> FloatArray:
+    """Row * table * row [..., Q] of rows [Q, J] and tables [..., J, J].
+
+    Added in the same order however many tables there are, so that parts of a whole give its digits.
+    """
+    total = np.zeros((*tables.shape[:-2], len(rows)))
+    for j in range(rows.shape[1]):
+        for k in range(rows.shape[1]):
+            total += rows[:, j] * rows[:, k] * tables[..., j, k, None]
+    return total
+
+
 def combined_variances(coefficients: FloatArray, covariance: FloatArray) -> FloatArray:
     """The variances [..., Q] of combinations [Q, J], from covariances [..., J, J] of the values.
 
@@ -89,9 +101,8 @@ def combined_variances(coefficients: FloatArray, covariance: FloatArray) -> Floa
     """
     unknown = np.isinf(covariance)
     known = np.where(unknown, 0.0, covariance)
-    variances = np.einsum("qj,...jk,qk->...q", coefficients, known, coefficients)
-    sizes = np.abs(coefficients)
-    terms = np.einsum("qj,...jk,qk->...q", sizes, np.abs(known), sizes)
+    variances = _both_sides(coefficients, known)
+    terms = _both_sides(np.abs(coefficients), np.abs(known))
     variances = np.maximum(variances, ROUNDING * terms)
     counts = (coefficients != 0).astype(np.float64)
     lacking = np.einsum("qj,...jk,qk->...q", counts, unknown.astype(np.float64), counts) > 0
