@@ -73,10 +73,10 @@ def test_a_plan_that_is_due_is_made_where_the_log_is_folded() -> None:
     """
     storage = MemoryStorage()
     campaign = Campaign.create(
-        storage, "due", policy={"a": [0.5, 0.5], "b": [0.3, 0.7]}, horizon=1, episodes=200, seed=1
+        storage, "due", policy={"a": [0.5, 0.5], "b": [0.3, 0.7]}, horizon=1, episodes=400, seed=1
     )
     were_due = 0
-    for turn in range(12):
+    for turn in range(100):
         first, second, third = (f"{name}-{turn}" for name in ("first", "second", "third"))
         state = b'"b"' if turn % 2 else b'"a"'
         campaign.execute([Started(first), Started(second), Started(third)])
@@ -105,7 +105,7 @@ def test_a_plan_that_is_put_off_is_the_same_for_all(
     """
     monkeypatch.setattr("revar.campaigns.log.PLANNED_AT_ONCE", 0)
     storage = MemoryStorage()
-    asked: dict[str, Any] = {**POLICIES[definition], "actions": 2, "horizon": 2, "episodes": 300}
+    asked: dict[str, Any] = {**POLICIES[definition], "actions": 2, "horizon": 2, "episodes": 1000}
     campaign = Campaign.create(storage, "later", seed=1, **asked)
     follower = Campaign.open(storage, "later")
     jobs: list[tuple[Callable[[], None], Future[None]]] = []
@@ -118,7 +118,7 @@ def test_a_plan_that_is_put_off_is_the_same_for_all(
     draw = random.Random(5)
     behind: Counter[bool] = Counter()
     sent = {"old": [0.5, 0.5], "new": [0.5, 0.5]} if definition != "table" else None
-    for turn in range(120):
+    for turn in range(600):
         pending = campaign.read(lambda state, _: state.collection.put_off)
         before = campaign.read(lambda state, _: state.collection.plan_in_force)
         episode = (follower if turn % 10 == 9 else campaign).start_episode()

@@ -38,8 +38,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_evaluate_with_steps(folder: Path) -> None:
-    found = json.loads(output_of("evaluate", *LAKE, "--steps", "300", "--json"))
-    expected = revar.evaluate("FrozenLake-v1", "uniform", discount=0.99, steps=300, seed=1)
+    found = json.loads(output_of("evaluate", *LAKE, "--steps", "900", "--json"))
+    expected = revar.evaluate("FrozenLake-v1", "uniform", discount=0.99, steps=900, seed=1)
     assert (found["episodes"], found["steps"]) == (expected.episodes, expected.steps)
     assert (found["spent"], found["unit"]) == (expected.spent, "steps")
     assert (found["value"], found["gain"]) == (expected.value, expected.gain)

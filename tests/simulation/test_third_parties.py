@@ -198,7 +198,7 @@ def test_the_model_is_shown_to_those_who_say_that_they_need_it() -> None:
     for wants in (False, True):
         onlooker = Onlooker(wants)
         simulate(tree.mdp, tree.policy, onlooker, episodes=3, runs=2)
-        assert len(onlooker.shown) >= 6
+        assert len(onlooker.shown) >= 5  # the plan without data serves both runs
         assert all(model is (tree.mdp if wants else None) for model in onlooker.shown)
 
 

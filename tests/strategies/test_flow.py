@@ -30,7 +30,7 @@ from revar.simulation.world import World
 from revar.strategies import Flow, FlowOracle, ReducedVariance, Selection, Strategy
 from revar.strategies.compiled_rule import TaskArrays
 from revar.strategies.flow.costs import estimate_costs, estimate_influence
-from revar.strategies.flow.tuning import DEFAULT_TUNING, Tuning, plan_times
+from revar.strategies.flow.tuning import DEFAULT_TUNING, Tuning
 from revar.testing.contracts import expect_same_results
 from revar.testing.problems import crossroads
 from tests.strategies.flow_problems import PROBLEMS
@@ -174,14 +174,13 @@ def test_before_the_first_episode_it_is_the_target_policy() -> None:
 
 
 def test_plans_are_made_at_geometric_times() -> None:
-    assert plan_times(3, DEFAULT_TUNING).tolist() == [2, 3, 4]
-    times = [2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 94, 141, 211]
-    assert plan_times(200, DEFAULT_TUNING).tolist() == times
     problem = PROBLEMS["riverswim"]
     task = Task.of(problem.mdp, problem.policy, budget=1000).without_model()
-    for episode in (1, 5, 37):
-        plan = Flow().plan(task, collected(problem, episode))
-        assert plan.lasts == plan_times(episode, DEFAULT_TUNING)[-1] - episode
+    for growth, times in ((2.0, [2, 4, 8, 16, 32, 64]), (1.5, [2, 3, 4, 6, 9, 13, 19, 28, 42])):
+        strategy = Flow(tuning=DEFAULT_TUNING._replace(growth=growth))
+        for episode in range(times[-1]):
+            due = min(time for time in times if time > episode)
+            assert strategy.plan(task, collected(problem, episode)).lasts == due - episode
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -376,7 +375,7 @@ def test_costs_keep_the_covariance_of_reward_and_successor(several: bool) -> Non
     arrays = TaskArrays.observed(task, observed)
     reachable = arrays.policy > 0
     layers = Layers(*expand(observed.outcomes, arrays.initial, reachable, arrays.horizon))
-    influences = estimate_influence(arrays, layers, observed, False)
+    influences, _ = estimate_influence(arrays, layers, observed, False)
     row = question.combinations.coefficients[0]
     estimated = estimate_costs(arrays, influences, row, observed, False, DEFAULT_TUNING)
     exact = one_step_costs(problem.mdp, question)

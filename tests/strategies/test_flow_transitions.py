@@ -187,7 +187,7 @@ def test_where_ways_are_the_same_costs_alone_decide() -> None:
     visits = simulate(mdp, policy, "flow", episodes=episodes, runs=200).visits
     errors = episodes * (one_step_costs(mdp, policy) / visits).sum(axis=(1, 2))
     above = errors / optimal_flow(mdp, policy).limit
-    assert above.mean() < 1.045
+    assert above.mean() < 1.06
 
 
 @pytest.mark.slow

@@ -305,6 +305,17 @@ class VisitStatistics:
         made.__setstate__({name: copy(value) for name, value in self.__getstate__().items()})
         return made
 
+    def hold(self, seen: RunStatistics) -> None:
+        """Hold what a run has shown, and nothing else: the slots are those of `for_model`."""
+        self._visits[0], self._number[0] = seen.visits, seen.visits
+        self._mean[0], self._squares[0] = seen.reward_mean, seen.reward_squares
+        self._cubes[0], self._quartics[0] = seen.reward_cubes, seen.reward_quartics
+        self._initial[0] = seen.initial_count
+        slots = seen.outcome_count.size
+        self._count[0, :slots] = seen.outcome_count
+        self._outcome_mean[0, :slots] = seen.outcome_reward_mean
+        self._settled = int(seen.visits.sum())
+
     # -- storage ---------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, Any]:

@@ -8,21 +8,27 @@ import numba
 import numpy as np
 from numba import boolean, float64, int64, types
 
+from revar.errors import InputError
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.smallest_error import SmallestError, better_mean
-from revar.model.arrays import Layers, Outcomes, RunStatistics
+from revar.model.arrays import IntArray, Layers, Outcomes, RunStatistics
+from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
+from revar.model.task import Task
+from revar.model.trajectory import Dataset
 from revar.simulation.loop import (
     EPISODES_BETWEEN_STOPS,
     Revisions,
+    episodes_at_a_time,
     loop_around,
     play_episodes,
     play_run,
 )
-from revar.simulation.recording import Log, RunResults, dataset_of, empty_log
+from revar.simulation.recording import Log, RunResults, dataset_of, empty_log, with_room
 from revar.simulation.result import Job
 from revar.simulation.world import World
 from revar.strategies.compiled_rule import (
+    ENDLESS,
     CompiledPlan,
     CompiledRule,
     EpisodePath,
@@ -32,7 +38,7 @@ from revar.strategies.compiled_rule import (
     keep_plan,
 )
 from revar.strategies.selection import Selection
-from revar.strategies.strategy import visible_task
+from revar.strategies.strategy import Plan, check_shares, make_plan, visible_task
 
 
 def _tuple_type(record_class: type, *fields: Any) -> Any:
@@ -80,6 +86,7 @@ _RESULTS = _tuple_type(
         _FLOAT_TABLE,
         _INT_TABLE,
         _INTS,
+        _INTS,
         _FLOATS,
     ),
     *(_INTS, _INTS, _INTS, _FLOAT_TABLE, _FLOAT_TABLE),
@@ -92,35 +99,42 @@ EPISODES_SIGNATURE = int64(
     *(int64, int64, float64, _FLOATS, _WORLD, _TASK, _STATISTICS, _PLAN, _PARAMETERS),
     *(_RULE, _RULE, _REVISIONS, int64, boolean, _PATH, _LOG, boolean, _INTS, _GENERATOR),
 )
-RUN_SIGNATURE = cast(Any, types).Tuple((boolean, _LOG))(
-    *(_WORLD, _TASK, _tuple_type(Layers, _INTS, _INTS), _OUTCOMES, _PLAN, _PARAMETERS),
-    *(types.FunctionType(EPISODES_SIGNATURE), _RULE, _RULE, _REVISIONS),
-    *(boolean, boolean, int64, boolean, _FLOATS, _RESULTS, _LOG, boolean, _GENERATOR, _INTS),
+RUN_SIGNATURE = types.void(
+    *(_WORLD, _TASK, _tuple_type(Layers, _INTS, _INTS), _STATISTICS, _STATISTICS, _PLAN),
+    *(_PARAMETERS, _PATH, types.FunctionType(EPISODES_SIGNATURE), _RULE, _RULE, _REVISIONS),
+    *(boolean, boolean, int64, boolean, int64, _FLOATS, _RESULTS, _LOG, boolean),
+    *(_GENERATOR, _INTS),
 )
 
 
 def find_rule(job: Job) -> CompiledRule | None:
-    """The strategy's own rule; or, for a plan that lasts for good, the rule to keep it."""
+    """The strategy's own rule; or the rule to keep its plan as long as it lasts."""
     rule = job.strategy.compiled_rule(
         visible_task(job.strategy, job.task), tree=job.mdp.structure().is_tree
     )
-    if rule is None and job.plan.lasts is None:
-        follows = job.plan.selection is Selection.FOLLOW
-        rule = CompiledRule(CompiledPlan.of(job.plan.scores, follows=follows))
-    return rule
+    return CompiledRule(_to_compile(job.plan)) if rule is None and job.plan.lasts != 0 else rule
+
+
+def _to_compile(plan: Plan) -> CompiledPlan:
+    """The plan as the loop follows it."""
+    arrays = CompiledPlan.of(plan.scores, follows=plan.selection is Selection.FOLLOW)
+    return arrays._replace(selection=np.array([plan.selection], dtype=np.int64))
 
 
 def make_compiled_player(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
-    """What plays a run of the job by its number: False if it was stopped."""
+    """What plays a run of the job by its number: False if it was stopped.
+
+    A rule that keeps its plan is left when that expires: then the strategy plans.
+    """
     mdp, task = job.mdp, job.task
     _compile_for(play_run, RUN_SIGNATURE)
     loop = loop_around(rule.on_episode) if rule.in_loop else play_episodes
-    play_by = _pointer_to(loop, EPISODES_SIGNATURE)
-    on_step = _pointer_to(rule.on_step, REVISE_SIGNATURE)
-    on_episode = _pointer_to(keep_plan if rule.in_loop else rule.on_episode, REVISE_SIGNATURE)
     revisions = Revisions(
         rule.on_step is not keep_plan, rule.on_episode is not keep_plan, rule.in_loop
     )
+    play_by = _pointer_to(loop, EPISODES_SIGNATURE)
+    on_step = _pointer_to(rule.on_step, REVISE_SIGNATURE)
+    on_episode = _pointer_to(keep_plan if rule.in_loop else rule.on_episode, REVISE_SIGNATURE)
     world = World.of(mdp)
     arrays = TaskArrays.of(task, mdp.arrays.initial)
     layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, task.policy > 0, mdp.horizon)
@@ -134,67 +148,140 @@ def make_compiled_player(job: Job, rule: CompiledRule) -> Callable[[int], bool]:
         room = _expected_size(job) if log_all else (1, 1)
     outcomes = mdp.arrays.outcomes
     first_plan = rule.plan._replace(selection=np.array([job.plan.selection], dtype=np.int64))
+    replans = job.plan.lasts is not None and rule.on_step is rule.on_episode is keep_plan
+    nothing = VisitStatistics.for_model(mdp) if replans else None
+    visible = visible_task(job.strategy, task)
+    at_a_time = episodes_at_a_time(arrays)
 
     def play(run: int) -> bool:
-        logged_at, played_at = (np.zeros(job.checkpoints.size, dtype=np.int64) for _ in "ab")
-        logged = np.zeros(1, dtype=np.int64)
-        thin_share, evident = (np.zeros((job.checkpoints.size, len(task.policies))) for _ in "ab")
-        ended, log = play_run(
-            world,
-            arrays,
-            layers,
-            mdp.arrays.outcomes,
-            first_plan,
-            rule.parameters,
-            play_by,
-            on_step,
-            on_episode,
-            revisions,
-            known,
-            in_loop,
-            job.plan.visits_first,
-            job.plan.alternates,
-            job.checkpoints,
-            RunResults(
-                job.values[run],
-                job.covariances[run],
-                job.freedom[run],
-                job.unvisited[run],
-                job.visits[run],
-                job.finished[run],
-                job.spent[run],
-                logged,
-                logged_at,
-                played_at,
-                thin_share,
-                evident,
-            ),
-            empty_log(*room),
-            log_all,
-            job.stream(run),
-            job.stop,
-        )
+        results = _results_of(job, run)
+        statistics = _no_statistics(outcomes, results.visits, rule.parameters.known_transitions)
+        estimated = statistics._replace(outcomes=_outcomes_to_fill(outcomes, known))
+        plan = first_plan.copy()
+        path = EpisodePath(*(np.zeros(task.horizon, dtype=np.int64) for _ in "ab"))
+        log, rng = empty_log(*room), job.stream(run)
+        latest, pause = job.plan, ENDLESS
+        if nothing is not None:
+            held, pause = nothing.copy(), job.plan.lasts or ENDLESS
+        while results.spent[0] < arrays.budget and job.stop[0] == 0:
+            if logging:
+                log = with_room(log, int(results.logged[0]), at_a_time, task.horizon)
+            if results.finished[0] == pause:
+                latest = _plan_next(job, visible, held, statistics)
+                plan = _to_compile(latest)
+                pause = ENDLESS if latest.lasts is None else pause + latest.lasts
+            play_run(
+                world,
+                arrays,
+                layers,
+                statistics,
+                estimated,
+                plan,
+                rule.parameters,
+                path,
+                play_by,
+                on_step,
+                on_episode,
+                revisions,
+                known,
+                in_loop,
+                latest.visits_first,
+                latest.alternates,
+                pause,
+                job.checkpoints,
+                results,
+                log,
+                log_all,
+                rng,
+                job.stop,
+            )
+        ended = bool(results.spent[0] >= arrays.budget)
         if logging and ended:
-            dataset = dataset_of(log, mdp.states, int(logged[0]))
-            for i, count in enumerate(logged_at.tolist()):
-                if job.stop[0] != 0:
-                    return False
-                if chooses and count > 1:
-                    played = int(played_at[i])
-                    better = better_mean(
-                        *(task, dataset.head(count), played, outcomes),
-                        *(thin_share[i, 0], evident[i, 0]),
-                    )
-                    if better is not None:
-                        job.write(run, i, better)
-                        job.freedom[run, i] = inf
-                elif not in_loop and count >= job.estimator.least_episodes:
-                    job.write(run, i, job.estimator.estimate(task, dataset.head(count)))
+            dataset = dataset_of(log, mdp.states, int(results.logged[0]))
+            _estimate_from(job, run, dataset, results)
             if job.keep_episodes:
                 job.datasets[run] = dataset
-        return bool(ended)
+        return ended and (job.stop[0] == 0 or not logging)
 
     return play
+
+
+def _plan_next(job: Job, task: Task, statistics: VisitStatistics, seen: RunStatistics) -> Plan:
+    """The plan that is due, of what a run has shown; `statistics` are the run's to hold it."""
+    statistics.hold(seen)
+    plan = make_plan(job.strategy, task, statistics)
+    check_shares(job.mdp, task.policy, plan)
+    if plan.lasts == 0:
+        raise InputError(
+            f"strategy {job.strategy.id!r} plans for episodes and then for a single step; simulate "
+            f"it with compiled=False"
+        )
+    return plan
+
+
+def _estimate_from(job: Job, run: int, dataset: Dataset, results: RunResults) -> None:
+    """Make the estimates that need whole episodes."""
+    task = job.task
+    for i, count in enumerate(results.logged_at.tolist()):
+        if job.stop[0] != 0:
+            return
+        if isinstance(job.estimator, SmallestError):
+            better = None
+            if count > 1 and len(task.policies) == 1:
+                better = better_mean(
+                    *(task, dataset.head(count), int(results.played_at[i])),
+                    *(job.mdp.arrays.outcomes, results.thin_share[i, 0], results.evident[i, 0]),
+                )
+            if better is not None:
+                job.write(run, i, better)
+                job.freedom[run, i] = inf
+        elif (
+            not isinstance(job.estimator, CertaintyEquivalence)
+            and count >= job.estimator.least_episodes
+        ):
+            job.write(run, i, job.estimator.estimate(task, dataset.head(count)))
+
+
+def _results_of(job: Job, run: int) -> RunResults:
+    """Where that run writes its results."""
+    points, policies = job.checkpoints.size, len(job.task.policies)
+    return RunResults(
+        values=job.values[run],
+        covariances=job.covariances[run],
+        freedom=job.freedom[run],
+        unvisited=job.unvisited[run],
+        visits=job.visits[run],
+        finished=job.finished[run],
+        checkpoint=np.zeros(1, dtype=np.int64),
+        spent=job.spent[run],
+        logged=np.zeros(1, dtype=np.int64),
+        logged_at=np.zeros(points, dtype=np.int64),
+        played_at=np.zeros(points, dtype=np.int64),
+        thin_share=np.zeros((points, policies)),
+        evident=np.zeros((points, policies)),
+    )
+
+
+def _no_statistics(outcomes: Outcomes, visits: IntArray, known_transitions: bool) -> RunStatistics:
+    """What a run has shown before its first episode; it counts visits in `visits`."""
+    states, slots = visits.shape[0], outcomes.successor.size
+    return RunStatistics(
+        _outcomes_to_fill(outcomes, known_transitions),
+        visits,
+        np.zeros(visits.shape),
+        np.zeros(visits.shape),
+        np.zeros(visits.shape),
+        np.zeros(visits.shape),
+        np.zeros(slots, dtype=np.int64),
+        np.zeros(slots),
+        np.zeros(states, dtype=np.int64),
+    )
+
+
+def _outcomes_to_fill(outcomes: Outcomes, known: bool) -> Outcomes:
+    """The outcomes with a run's own probabilities: the true ones if they are known."""
+    probability = outcomes.probability
+    return outcomes._replace(probability=probability.copy() if known else 0.0 * probability)
 
 
 def _expected_size(job: Job) -> tuple[int, int]:

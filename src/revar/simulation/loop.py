@@ -1,4 +1,4 @@
-"""The compiled loop: one run of an adaptive collection, with statistics, plans and estimates."""
+"""The compiled loop: a run of an adaptive collection, with its statistics and estimates."""
 
 from collections.abc import Callable
 from functools import cache
@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from revar.compilation import compiled, compiled_in_place, inlined, with_functions
-from revar.estimators.certainty_equivalence import plug_in
-from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes, RunStatistics
+from revar.estimators.certainty_equivalence import PluggedIn, plug_in
+from revar.model.arrays import FloatArray, IntArray, Layers, RunStatistics
 from revar.model.rewards import RewardLaw
-from revar.simulation.recording import Log, RunResults, log_step, record_step, with_room
+from revar.simulation.recording import Log, RunResults, has_room, log_step, record_step
 from revar.simulation.world import World, locate, reward_of
 from revar.strategies.compiled_rule import (
     CompiledPlan,
@@ -180,9 +180,11 @@ def play_run(
     world: World,
     task: TaskArrays,
     layers: Layers,
-    outcomes: Outcomes,
-    first_plan: CompiledPlan,
+    statistics: RunStatistics,
+    estimated: RunStatistics,
+    plan: CompiledPlan,
     parameters: RuleParameters,
+    path: EpisodePath,
     play: PlayEpisodes,
     on_step: Revise,
     on_episode: Revise,
@@ -191,74 +193,35 @@ def play_run(
     estimating: bool,
     visits_first: int,
     alternates: bool,
+    pause: int,
     checkpoints: FloatArray,
     results: RunResults,
     log: Log,
     log_all: bool,
     rng: np.random.Generator,
     stop: IntArray,
-) -> tuple[bool, Log]:
-    """Play all episodes by `play`; False if `stop` was raised before the last one. And the log."""
-    states, actions = task.policy.shape
-    slots = outcomes.successor.size
-    statistics = RunStatistics(
-        Outcomes(
-            outcomes.row_start,
-            outcomes.successor,
-            outcomes.probability.copy() if parameters.known_transitions else np.zeros(slots),
-        ),
-        results.visits,
-        np.zeros((states, actions)),
-        np.zeros((states, actions)),
-        np.zeros((states, actions)),
-        np.zeros((states, actions)),
-        np.zeros(slots, dtype=np.int64),
-        np.zeros(slots),
-        np.zeros(states, dtype=np.int64),
-    )
-    # The same for the estimator, which may know other things than the strategy.
-    estimated = RunStatistics(
-        Outcomes(
-            outcomes.row_start,
-            outcomes.successor,
-            outcomes.probability.copy() if known_to_estimator else np.zeros(slots),
-        ),
-        statistics.visits,
-        statistics.reward_mean,
-        statistics.reward_squares,
-        statistics.reward_cubes,
-        statistics.reward_quartics,
-        statistics.outcome_count,
-        statistics.outcome_reward_mean,
-        statistics.initial_count,
-    )
-    plan = CompiledPlan(
-        first_plan.scores.copy(),
-        first_plan.normalizers.copy(),
-        first_plan.deviation.copy(),
-        first_plan.scratch.copy(),
-        first_plan.taken.copy(),
-        first_plan.selection.copy(),
-    )
-    path = EpisodePath(
-        np.zeros(task.horizon, dtype=np.int64), np.zeros(task.horizon, dtype=np.int64)
-    )
-    swept = states * actions * task.horizon
-    most_episodes = min(EPISODES_BETWEEN_STOPS, max(1, MOST_SWEPT_PAIRS // swept))
-    episode = 0
-    checkpoint = 0
+) -> None:
+    """Play by `play` until `pause` episodes are finished or all is spent.
+
+    It ends before if `stop` is raised, or if the log has no room for as many episodes as are played
+    at a time. `estimated` has the same statistics for the estimator, which may know other things
+    than the strategy.
+    """
+    most_episodes = episodes_at_a_time(task)
+    episode = results.finished[0]
+    checkpoint = results.checkpoint[0]
     spent = results.spent
-    while spent[0] < task.budget:
-        if stop[0] != 0:
-            return False, log
-        if log.states.size > 0:
-            log = with_room(log, results.logged[0], most_episodes, task.horizon)
+    while spent[0] < task.budget and episode < pause and stop[0] == 0:
+        if log.states.size > 0 and not has_room(
+            log, results.logged[0], most_episodes, task.horizon
+        ):
+            return
         until = task.budget
         if checkpoint < checkpoints.size:
             until = checkpoints[checkpoint]
         episode = play(
             episode,
-            episode + most_episodes,
+            min(pause, episode + most_episodes),
             until,
             spent,
             world,
@@ -291,13 +254,29 @@ def play_run(
                     known_to_estimator,
                     0,
                 )
-                results.values[checkpoint] = found.values
-                results.covariances[checkpoint] = found.covariance
-                results.freedom[checkpoint] = found.freedom
-                results.unvisited[checkpoint] = found.unvisited
-                results.thin_share[checkpoint] = found.thin_share
-                results.evident[checkpoint] = found.evident
+                _write(found, results, checkpoint)
             results.logged_at[checkpoint] = results.logged[0]
             results.played_at[checkpoint] = episode
             checkpoint += 1
-    return True, log
+            results.checkpoint[0] = checkpoint
+
+
+@compiled_in_place
+def episodes_at_a_time(task: TaskArrays) -> int:
+    """How many episodes are played before `stop` is read again, at most."""
+    states, actions = task.policy.shape
+    swept = states * actions * task.horizon
+    return int(min(EPISODES_BETWEEN_STOPS, max(1, MOST_SWEPT_PAIRS // swept)))
+
+
+@compiled_in_place
+def _write(found: PluggedIn, results: RunResults, checkpoint: int) -> None:
+    """Note what was estimated at a checkpoint."""
+    for j in range(found.values.size):
+        results.values[checkpoint, j] = found.values[j]
+        results.freedom[checkpoint, j] = found.freedom[j]
+        results.unvisited[checkpoint, j] = found.unvisited[j]
+        results.thin_share[checkpoint, j] = found.thin_share[j]
+        results.evident[checkpoint, j] = found.evident[j]
+        for k in range(found.values.size):
+            results.covariances[checkpoint, j, k] = found.covariance[j, k]

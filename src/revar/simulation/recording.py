@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from revar.compilation import compiled, compiled_in_place, inlined
+from revar.compilation import compiled_in_place, inlined
 from revar.model.arrays import FloatArray, IntArray, RunStatistics
 from revar.model.moments import push
 from revar.model.trajectory import ENDED, Dataset
@@ -44,6 +44,7 @@ class RunResults(NamedTuple):
     unvisited: FloatArray  # [checkpoint, J]
     visits: IntArray  # [S, A]
     finished: IntArray  # [1] episodes played so far
+    checkpoint: IntArray  # [1] how many were reached
     spent: FloatArray  # [1] of the budget so far, read by the progress display
     logged: IntArray  # [1] episodes in the log so far
     logged_at: IntArray  # [checkpoint] the same, then
@@ -75,24 +76,20 @@ def empty_log(episodes: int, steps: int) -> Log:
     )
 
 
-@compiled
+@compiled_in_place
+def has_room(log: Log, finished: int, episodes: int, horizon: int) -> bool:
+    """Whether a log of `finished` episodes has room for so many more of any length."""
+    steps = log.start[finished] + episodes * horizon
+    return log.start.size > finished + episodes and log.states.size >= steps
+
+
 def with_room(log: Log, finished: int, episodes: int, horizon: int) -> Log:
     """The log of `finished` episodes with room for so many more of any length."""
-    start = _grown(log.start, finished + episodes + 1)
-    steps = log.start[finished] + episodes * horizon
-    if log.states.size >= steps:
-        return Log(start, log.states, log.actions, log.rewards, log.successors, log.propensities)
-    return Log(
-        start,
-        _grown(log.states, steps),
-        _grown(log.actions, steps),
-        _grown(log.rewards, steps),
-        _grown(log.successors, steps),
-        _grown(log.propensities, steps),
-    )
+    steps = int(log.start[finished]) + episodes * horizon
+    columns: Any = (_grown(column, steps) for column in log[1:])
+    return Log(_grown(log.start, finished + episodes + 1), *columns)
 
 
-@compiled
 def _grown(values: Any, least: int) -> Any:
     """The values with zeros after them, so that there are at least so many."""
     if values.size >= least:

@@ -16,10 +16,8 @@ from revar.model.budget import Budget, check_budget
 from revar.model.limits import Limits
 from revar.model.mdp import TabularMDP
 from revar.model.statistics import VisitStatistics
-from revar.model.structure import reachable_layers
-from revar.model.task import Task, check_behavior
+from revar.model.task import Task
 from revar.model.validation import (
-    SUM_TOLERANCE,
     as_floats,
     check_count,
     check_whole,
@@ -28,12 +26,13 @@ from revar.simulation.compiled import find_rule, make_compiled_player
 from revar.simulation.parallel import Progress, available_threads, play_runs
 from revar.simulation.plain import make_plain_player
 from revar.simulation.result import Job, SimulationResult, log_spaced
-from revar.strategies.selection import DRAWN, Selection
+from revar.strategies.selection import Selection
 from revar.strategies.strategy import (
     Plan,
     Strategy,
     StrategyLike,
     check_limits_known,
+    check_shares,
     find_strategy,
     make_plan,
     visible_task,
@@ -104,8 +103,8 @@ def simulate(
         A function that is called about ten times a second with what is done and what there is to
         do, in units of the budget, such as `progress_bar` gives.
     compiled
-        False plays in plain Python, as strategies without a compiled rule always do; True insists
-        on a compiled rule.
+        False plays in plain Python, as strategies that plan before every step and have no compiled
+        rule always do; True insists on the compiled loop.
     """
     if not isinstance(mdp, TabularMDP):
         raise InputError(f"mdp is a {type(mdp).__name__}; it must be a TabularMDP")
@@ -181,7 +180,7 @@ def _first_plan(task: Task, mdp: TabularMDP, strategy: Strategy, estimator: Esti
         )
     nothing = VisitStatistics(mdp.states, mdp.actions)
     plan = make_plan(strategy, visible_task(strategy, task), nothing)
-    _check_shares(mdp, task.policy, plan)
+    check_shares(mdp, task.policy, plan)
     if estimator.needs_episodes and plan.selection is not Selection.SAMPLE:
         raise InputError(
             f"estimator {estimator.id!r} needs the probability of every action, and strategy "
@@ -190,29 +189,6 @@ def _first_plan(task: Task, mdp: TabularMDP, strategy: Strategy, estimator: Esti
     if estimator.needs_episodes:
         _check_cover(strategy, task.policy, plan)
     return plan
-
-
-def _check_shares(mdp: TabularMDP, policy: FloatArray, plan: Plan) -> None:
-    """Scores that an action may be drawn from sum to 1 in every state that can be entered."""
-    if plan.selection is Selection.SAMPLE:
-        for behavior in [plan.scores] if plan.by_step else plan.scores:
-            check_behavior(mdp, behavior)
-    elif plan.selection in DRAWN:
-        # The target policy's actions may be taken whatever their shares.
-        allowed = np.any(plan.scores > 0, axis=0) | (policy > 0)
-        layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, allowed, mdp.horizon)
-        for t in range(mdp.horizon):
-            entered = layers.states[layers.start[t] : layers.start[t + 1]]
-            tables = range(len(plan.scores)) if plan.alternates else [min(t, len(plan.scores) - 1)]
-            for table in tables:
-                sums = plan.scores[table, entered].sum(axis=1)
-                wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
-                if wrong.any():
-                    i = int(np.argmax(wrong))
-                    raise InputError(
-                        f"shares of state {entered[i]} at step {t} sum to {sums[i]:.12g}; where "
-                        f"they are followed or matched they must sum to 1"
-                    )
 
 
 def _check_cover(strategy: Strategy, policy: FloatArray, plan: Plan) -> None:

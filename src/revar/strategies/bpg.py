@@ -101,7 +101,7 @@ class BehaviorPolicyGradient(ModelBased):
     """
 
     id: ClassVar[str] = "bpg"
-    design: ClassVar[Design] = Design.of(_descend, stationary=True)
+    design: ClassVar[Design] = Design(_descend, stationary=True)
     known_model: bool = False
     steps: int = 10
     floor: float = 0.1

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf, nan
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,11 @@ class LimitArrays(NamedTuple):
     share: float  # the floor is this share of the target policy's value; NaN where it is not
     has_floor: bool
     quantile: float  # sums are kept by so many standard errors
+
+    @property
+    def has_sums(self) -> bool:
+        """Whether a sum is limited, or the return has a floor."""
+        return self.has_floor or self.most.size > 0
 
     @classmethod
     def of(cls, limits: Limits, policy: FloatArray) -> "LimitArrays":
@@ -131,6 +136,11 @@ class CompiledPlan(NamedTuple):
             np.zeros(1, dtype=np.int64),
         )
 
+    def copy(self) -> "CompiledPlan":
+        """Arrays that a run may write to."""
+        copies: Any = (array.copy() for array in self)
+        return CompiledPlan(*copies)
+
 
 class RuleParameters(NamedTuple):
     """What a rule is told beside the data: one type for all strategies."""
@@ -222,14 +232,3 @@ def refresh_frequencies(statistics: RunStatistics) -> None:
                 p = s * actions + a
                 for o in range(row_start[p], row_start[p + 1]):
                     probability[o] = outcome_count[o] / visits[s, a]
-
-
-def growing_times(episode: int, first: int, growth: Callable[[int], float]) -> IntArray:
-    """Numbers of finished episodes, from `first` to the first one past `episode`.
-
-    After `time` episodes the next is `growth(time)` times as many, or one more.
-    """
-    times = [first]
-    while times[-1] <= episode:
-        times.append(max(times[-1] + 1, int(growth(times[-1]) * times[-1])))
-    return np.array(times, dtype=np.int64)

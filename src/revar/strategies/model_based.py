@@ -11,27 +11,17 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from revar.compilation import compiled, with_functions
+from revar.compilation import compiled
 from revar.errors import InputError
-from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes, RunStatistics
+from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
 from revar.model.statistics import VisitStatistics
 from revar.model.structure import expand
 from revar.model.task import Task
 from revar.model.validation import check_count
-from revar.strategies.compiled_rule import (
-    CompiledPlan,
-    CompiledRule,
-    EpisodePath,
-    Revise,
-    RuleParameters,
-    TaskArrays,
-    growing_times,
-    most_episodes,
-    refresh_frequencies,
-)
+from revar.strategies.compiled_rule import TaskArrays
 from revar.strategies.estimated_model import estimate_model
 from revar.strategies.selection import Selection
-from revar.strategies.strategy import FOR_SAMPLED, Plan, Strategy, strategies
+from revar.strategies.strategy import FOR_SAMPLED, Plan, Strategy, next_plan_after, strategies
 from revar.theory.importance import (
     OutcomeModel,
     doubly_robust_moments,
@@ -47,16 +37,10 @@ Score = Callable[[TaskArrays, OutcomeModel, int], FloatArray]
 
 
 class Design(NamedTuple):
-    """How a behavior follows from a model, and the compiled rule that goes by it."""
+    """How a behavior follows from a model."""
 
     score: Score
-    replan: Revise
     stationary: bool  # one table of scores for all steps
-
-    @classmethod
-    def of(cls, score: Score, *, stationary: bool) -> "Design":
-        """The design with these scores."""
-        return cls(score, compiled(with_functions(_replan, score_actions=score)), stationary)
 
 
 class ModelBased(Strategy):
@@ -98,19 +82,8 @@ class ModelBased(Strategy):
         if episode >= self.first_plan:
             arrays = TaskArrays.observed(task, observed)
             self._fill(behavior, arrays, estimate_model(observed), observed.visits)
-        lasts = int(self._plan_times(episode)[-1]) - episode
+        lasts = next_plan_after(episode, self.first_plan, GROWTH) - episode
         return Plan(behavior, Selection.SAMPLE, lasts=lasts)
-
-    def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule | None:  # noqa: ARG002
-        """The same plans at the same times; the oracle's plan needs no rule."""
-        if self.known_model:
-            return None
-        times = self._plan_times(most_episodes(task))
-        return CompiledRule(
-            CompiledPlan.of(self._target(task)),
-            RuleParameters.of([self.floor, self.steps], plan_times=times),
-            on_episode=self.design.replan,
-        )
 
     def _fill(
         self, behavior: FloatArray, task: TaskArrays, model: OutcomeModel, visits: IntArray
@@ -118,32 +91,9 @@ class ModelBased(Strategy):
         scores = self.design.score(task, model, self.steps)
         _mix_with_target(task.policy, visits, scores, self.floor, behavior)
 
-    def _plan_times(self, episode: int) -> IntArray:
-        return growing_times(episode, self.first_plan, lambda _: GROWTH)
-
     def _target(self, task: Task) -> FloatArray:
         """The target policy, once or for every step, [1 or L, S, A]."""
         return np.repeat(task.policy[None], 1 if self.design.stationary else task.horizon, axis=0)
-
-
-def score_actions(task: TaskArrays, model: OutcomeModel, steps: int) -> FloatArray:
-    """Stands for the scores of a strategy in `_replan`."""
-    raise NotImplementedError
-
-
-def _replan(
-    task: TaskArrays,
-    statistics: RunStatistics,
-    plan: CompiledPlan,
-    parameters: RuleParameters,
-    path: EpisodePath,  # noqa: ARG001
-    steps: int,  # noqa: ARG001
-    episode: int,  # noqa: ARG001
-) -> None:
-    floor, descent_steps = parameters.constants
-    refresh_frequencies(statistics)
-    scores = score_actions(task, estimate_model(statistics), int(descent_steps))
-    _mix_with_target(task.policy, statistics.visits, scores, floor, plan.scores)
 
 
 @compiled
@@ -211,7 +161,7 @@ class OfflineDataInformed(ModelBased):
     """
 
     id: ClassVar[str] = "odi"
-    design: ClassVar[Design] = Design.of(_score_by_return, stationary=False)
+    design: ClassVar[Design] = Design(_score_by_return, stationary=False)
     known_model: bool = False
     floor: float = 0.1
     first_plan: int = 10
@@ -230,7 +180,7 @@ class DoublyOptimal(ModelBased):
     """
 
     id: ClassVar[str] = "dopt"
-    design: ClassVar[Design] = Design.of(_score_by_variance, stationary=False)
+    design: ClassVar[Design] = Design(_score_by_variance, stationary=False)
     known_model: bool = False
     floor: float = 0.1
     first_plan: int = 10

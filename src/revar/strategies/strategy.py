@@ -9,13 +9,15 @@ import numpy as np
 from revar.errors import InputError
 from revar.model.arrays import FloatArray
 from revar.model.limits import Limits
+from revar.model.mdp import TabularMDP
 from revar.model.records import in_a_line
 from revar.model.statistics import VisitStatistics
-from revar.model.task import Task
-from revar.model.validation import as_floats
+from revar.model.structure import reachable_layers
+from revar.model.task import Task, check_behavior
+from revar.model.validation import SUM_TOLERANCE, as_floats
 from revar.registry import Registry
 from revar.strategies.compiled_rule import CompiledRule
-from revar.strategies.selection import Selection
+from revar.strategies.selection import DRAWN, Selection
 
 # The estimators that take data of any sampled behavior, by id.
 FOR_SAMPLED = (
@@ -95,13 +97,23 @@ class Strategy(ABC):
         """The plan that follows from what has been seen."""
 
     def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule | None:
-        """The same rule for the compiled loop; None leaves it to plain Python.
+        """The same rule for the compiled loop, which saves it from asking for every plan.
 
         `tree` tells that every state has one way in, which may save work but changes no plan. A
-        strategy whose plan lasts for good needs no rule: the loop follows the plan itself.
+        strategy whose plans last needs no rule: the loop follows each of them, and asks for the
+        next, in several threads if there are several runs. One that plans before every step is left
+        to plain Python without a rule.
         """
         del task, tree
         return None
+
+
+def next_plan_after(episode: int, first: int, growth: float) -> int:
+    """The episodes after which the next plan is due: `first`, and then `growth` times as many."""
+    due = first
+    while due <= episode:
+        due = max(due + 1, int(growth * due))
+    return due
 
 
 StrategyLike: TypeAlias = str | Strategy
@@ -152,3 +164,30 @@ def make_plan(strategy: Strategy, task: Task, statistics: VisitStatistics) -> Pl
 def visible_task(strategy: Strategy, task: Task) -> Task:
     """The task as the strategy may see it: with the model only if it says that it needs it."""
     return task if strategy.needs_model else task.without_model()
+
+
+def check_shares(mdp: TabularMDP, policy: FloatArray, plan: Plan) -> None:
+    """Scores that an action may be drawn from sum to 1 in every state that can be entered."""
+    if plan.selection is Selection.SAMPLE and not _sum_to_one(plan.scores):
+        for behavior in [plan.scores] if plan.by_step else plan.scores:
+            check_behavior(mdp, behavior)
+    elif plan.selection in DRAWN and not _sum_to_one(plan.scores):
+        # The target policy's actions may be taken whatever their shares.
+        allowed = np.any(plan.scores > 0, axis=0) | (policy > 0)
+        layers = reachable_layers(mdp.arrays.outcomes, mdp.arrays.initial, allowed, mdp.horizon)
+        for t in range(mdp.horizon):
+            entered = layers.states[layers.start[t] : layers.start[t + 1]]
+            tables = range(len(plan.scores)) if plan.alternates else [min(t, len(plan.scores) - 1)]
+            for table in tables:
+                sums = plan.scores[table, entered].sum(axis=1)
+                wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
+                if wrong.any():
+                    i = int(np.argmax(wrong))
+                    raise InputError(
+                        f"shares of state {entered[i]} at step {t} sum to {sums[i]:.12g}; where "
+                        f"they are followed or matched they must sum to 1"
+                    )
+
+
+def _sum_to_one(scores: FloatArray) -> bool:
+    return bool(np.all(np.abs(scores.sum(axis=2) - 1.0) <= SUM_TOLERANCE))

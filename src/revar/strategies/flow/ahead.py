@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revar.compilation import compiled_in_place, inlined, like_caller
+from revar.compilation import compiled_in_place, inlined
 from revar.model.arrays import FloatArray, IntArray, Layers, Outcomes
 from revar.model.tables import total
 from revar.strategies.compiled_rule import TaskArrays
@@ -25,7 +25,6 @@ class Ahead(NamedTuple):
     visit_cost: FloatArray  # [S, A]
 
 
-@like_caller
 def error_ahead(task: TaskArrays, ahead: Ahead, costs: FloatArray, behavior: FloatArray) -> float:
     """F when the budget ahead has been spent with a behavior [L, S, A]."""
     states, actions = costs.shape
@@ -40,7 +39,6 @@ def error_ahead(task: TaskArrays, ahead: Ahead, costs: FloatArray, behavior: Flo
     return value
 
 
-@like_caller
 def visits_ahead(task: TaskArrays, ahead: Ahead, behavior: FloatArray) -> FloatArray:
     """The visits of each pair when the budget ahead has been spent with a behavior, [S, A]."""
     states, actions = ahead.already.shape
@@ -52,7 +50,6 @@ def visits_ahead(task: TaskArrays, ahead: Ahead, behavior: FloatArray) -> FloatA
     return ahead.already + ahead.budget / each * visits
 
 
-@like_caller
 def plan_pays(
     task: TaskArrays, ahead: Ahead, costs: FloatArray, gaps: FloatArray, behavior: FloatArray
 ) -> bool:
@@ -99,8 +96,7 @@ def _error_left(cost: float, gap: float, already: float, visits: float) -> float
     return missed * gap + (1.0 - missed) * cost / max(1.0, visits)
 
 
-@like_caller
-def improve(
+def improve_freely(
     task: TaskArrays,
     ahead: Ahead,
     costs: FloatArray,
@@ -108,14 +104,13 @@ def improve(
     count: int,
     tolerance: float,
 ) -> None:
-    """Improve a behavior by at most `count` sweeps, where episodes count alike and all is free."""
+    """Improve a behavior by at most `count` sweeps: episodes count alike, all is free."""
     accelerated_sweeps(
         *(ahead.transitions, task.initial, ahead.layers, costs, ahead.already, ahead.budget),
         *(behavior, count, tolerance),
     )
 
 
-@like_caller
 def improve_within(
     task: TaskArrays,
     ahead: Ahead,
@@ -129,7 +124,6 @@ def improve_within(
     improve_by_worth(task, ahead, costs, nothing, nothing, behavior, count, tolerance)
 
 
-@like_caller
 def improve_by_worth(
     task: TaskArrays,
     ahead: Ahead,
@@ -160,7 +154,6 @@ def improve_by_worth(
     )
 
 
-@like_caller
 def be_cautious(
     task: TaskArrays, ahead: Ahead, visits: IntArray, needed: float, behavior: FloatArray
 ) -> None:

@@ -24,7 +24,6 @@ class Safety(NamedTuple):
     tuning: Tuning
 
 
-@compiled
 def safety_of(
     task: TaskArrays,
     statistics: RunStatistics,
@@ -41,24 +40,13 @@ def safety_of(
     is_return = number == len(amounts)
     mean = statistics.reward_mean.copy() if is_return else -amounts[number]
     usual = np.sum(mean * statistics.visits) / np.sum(statistics.visits)
-    for s in range(mean.shape[0]):
-        for a in range(mean.shape[1]):
-            if statistics.visits[s, a] == 0:
-                mean[s, a] = min(0.0, usual * task.horizon)
+    mean[statistics.visits == 0] = min(0.0, usual * task.horizon)
     squares, outcome_mean = statistics.reward_squares, statistics.outcome_reward_mean
     if not is_return:
         squares = task.limits.variances[number] * statistics.visits
         outcome_mean = _by_outcome(statistics, mean)
-    seen = RunStatistics(
-        statistics.outcomes,
-        statistics.visits,
-        mean,
-        squares,
-        statistics.reward_cubes,
-        statistics.reward_quartics,
-        statistics.outcome_count,
-        outcome_mean,
-        statistics.initial_count,
+    seen = statistics._replace(
+        reward_mean=mean, reward_squares=squares, outcome_reward_mean=outcome_mean
     )
     discount = task.discount if is_return else 1.0
     return Safety(number, seen, discount, known_transitions, tuning)
@@ -78,7 +66,6 @@ def _by_outcome(statistics: RunStatistics, mean: FloatArray) -> FloatArray:
     return by_outcome
 
 
-@compiled
 def assess(
     task: TaskArrays, layers: Layers, limit: Safety, behavior: FloatArray
 ) -> tuple[float, FloatArray]:
@@ -107,25 +94,9 @@ def assess(
     # Of a behavior that changes with the step, the mean.
     mean = np.zeros((2, *task.policy.shape))
     mean[1] = task.policy
-    for s in range(mean.shape[1]):
-        total = np.sum(own.weights[0, s])
-        if total > 0.0:
-            mean[0, s] = own.weights[0, s] / total
-    asked = TaskArrays(
-        task.policy,
-        task.initial,
-        task.horizon,
-        discount,
-        task.budget,
-        task.episode_cost,
-        task.visit_cost,
-        mean,
-        task.coefficients,
-        task.weights,
-        task.best,
-        task.limited,
-        limits,
-    )
+    entered = own.weights[0].sum(axis=1, keepdims=True)
+    np.divide(own.weights[0], entered, out=mean[0], where=entered > 0.0)
+    asked = task._replace(discount=discount, policies=mean)
     costs = estimate_costs(
         *(asked, influences, np.array([1.0, -share]), seen, limit.known_transitions, limit.tuning)
     )
@@ -133,15 +104,13 @@ def assess(
     error = sqrt(np.sum(errors))
     slope = seen.reward_mean.copy()
     apart = own.weights[0] - share * target.weights[0]
-    for s in range(apart.shape[0]):
-        for a in range(apart.shape[1]):
-            if apart[s, a] != 0.0 and error > 0.0:
-                slope[s, a] -= limits.quantile * errors[s, a] / (apart[s, a] * error)
+    if error > 0.0:
+        weighs = apart != 0.0
+        slope[weighs] -= limits.quantile * errors[weighs] / (apart[weighs] * error)
     room = own.values[0] - share * target.values[0] - least - limits.quantile * error
     return float(room), slope
 
 
-@compiled
 def _influence_of_targets(
     task: TaskArrays, layers: Layers, seen: RunStatistics, discount: float
 ) -> Influence:
@@ -161,7 +130,6 @@ def _influence_of_targets(
     return Influence(weights, gains, futures, values)
 
 
-@compiled
 def _influence_of(
     task: TaskArrays, layers: Layers, seen: RunStatistics, discount: float, behavior: FloatArray
 ) -> Influence:

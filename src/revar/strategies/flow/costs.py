@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revar.compilation import compiled, compiled_in_place, like_caller
+from revar.compilation import compiled, compiled_in_place
 from revar.model.arrays import FloatArray, IntArray, Layers, RunStatistics
 from revar.model.tables import dot
 from revar.strategies.compiled_rule import TaskArrays
@@ -39,11 +39,10 @@ class Worth(NamedTuple):
     everywhere_square: FloatArray  # [S, A]
 
 
-@like_caller
 def estimate_influence(
     task: TaskArrays, layers: Layers, statistics: RunStatistics, known_transitions: bool
-) -> Influence:
-    """The influences in the estimated model."""
+) -> tuple[Influence, FilledValues]:
+    """The influences in the estimated model, and the values of the policies' mean."""
     outcomes, discount = statistics.outcomes, task.discount
     count, states, _ = task.policies.shape
     weights = np.zeros(task.policies.shape)
@@ -68,7 +67,9 @@ def estimate_influence(
                 *(outcomes, task.initial, task.policies[j : j + 1], going_on, layers, discount)
             )
         first_values[j] = dot(task.initial, found.table[0])
-    return Influence(weights, gains, futures, first_values)
+    if count > 1 and not known_transitions:
+        found = filled_values(statistics, task.initial, task.policy, layers, discount)
+    return Influence(weights, gains, futures, first_values), found
 
 
 @compiled_in_place
@@ -102,7 +103,6 @@ def _share_out(
                     gains[o] = own * tried_gains[o]
 
 
-@like_caller
 def estimate_costs(
     task: TaskArrays,
     influences: Influence,
@@ -164,7 +164,6 @@ def _add_noise(
     return typical, mass
 
 
-@like_caller
 def least_seen(found: FilledValues, visits: IntArray) -> FloatArray:
     """What is at stake where nothing has varied yet, [S, A]: nobody knows, of what was seen least.
 
@@ -175,7 +174,6 @@ def least_seen(found: FilledValues, visits: IntArray) -> FloatArray:
     return np.where(visits == least, size * size, 0.0)
 
 
-@like_caller
 def gap_errors(
     task: TaskArrays, statistics: RunStatistics, found: FilledValues, costs: FloatArray
 ) -> FloatArray:
@@ -222,7 +220,6 @@ def _errors_of_filling(untried: FloatArray, alone: FloatArray, common: FloatArra
     return gaps
 
 
-@like_caller
 def combine(row: FloatArray, tables: FloatArray) -> FloatArray:
     """The sum of tables [J, ...], each times its number in `row` [J]."""
     combined = np.zeros(tables.shape[1:])
@@ -269,7 +266,7 @@ def _worth(
     return worth
 
 
-@like_caller
+@compiled
 def _add_outcomes(
     statistics: RunStatistics,
     policies: FloatArray,

@@ -9,7 +9,6 @@ from math import inf, sqrt
 
 import numpy as np
 
-from revar.compilation import compiled
 from revar.model.arrays import FloatArray, RunStatistics
 from revar.strategies.compiled_rule import TaskArrays
 from revar.strategies.flow.ahead import Ahead, be_cautious, error_ahead, improve_by_worth
@@ -26,7 +25,6 @@ ROUNDS = 2
 TURNS = 3  # what a visit does to the error is found anew so often for each multiplier
 
 
-@compiled
 def keep_sums(
     task: TaskArrays,
     ahead: Ahead,
@@ -61,7 +59,6 @@ def keep_sums(
         _mix_with_policy(task, ahead, limits, behavior)
 
 
-@compiled
 def _raise_multiplier(
     task: TaskArrays,
     ahead: Ahead,
@@ -106,7 +103,6 @@ def _raise_multiplier(
     behavior[:] = kept if high < inf else point
 
 
-@compiled
 def _own_worth(
     task: TaskArrays,
     ahead: Ahead,
@@ -127,7 +123,6 @@ def _own_worth(
     return worth, later
 
 
-@compiled
 def _mix_with_policy(
     task: TaskArrays,
     ahead: Ahead,

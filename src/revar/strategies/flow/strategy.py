@@ -1,30 +1,18 @@
 """The strategy "flow", and the oracle that follows the optimal flow of the true model."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from revar.compilation import compiled, with_functions
-from revar.model.arrays import FloatArray, RunStatistics
+from revar.model.arrays import FloatArray
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
-from revar.strategies.compiled_rule import (
-    CompiledPlan,
-    CompiledRule,
-    EpisodePath,
-    Revise,
-    RuleParameters,
-    TaskArrays,
-    most_episodes,
-    refresh_frequencies,
-)
-from revar.strategies.flow.plan import plan_flow, plan_safely, plan_within
-from revar.strategies.flow.tuning import DEFAULT_TUNING, Tuning, plan_times, unpack_tuning
+from revar.strategies.compiled_rule import TaskArrays
+from revar.strategies.flow.plan import plan_flow
+from revar.strategies.flow.tuning import DEFAULT_TUNING, Tuning
 from revar.strategies.selection import Selection
-from revar.strategies.strategy import Plan, Strategy, strategies
+from revar.strategies.strategy import Plan, Strategy, next_plan_after, strategies
 from revar.theory.flow import optimal_flow
 
 
@@ -58,14 +46,14 @@ class Flow(Strategy):
         """
         observed = statistics.run_statistics(task.states)
         episode = int(observed.initial_count.sum())
-        lasts = int(plan_times(episode, self.tuning)[-1]) - episode
+        lasts = next_plan_after(episode, 2, self.tuning.growth) - episode
         behavior = _target_policy(task)
         pays = False
         if episode > 0:
             if self.known_transitions:
                 model = task.known_model("flow with known transitions")
                 observed = observed.with_known(model.arrays.outcomes)
-            draft = _rule_for(task)(
+            pays = plan_flow(
                 TaskArrays.observed(task, observed),
                 observed,
                 self.known_transitions,
@@ -73,22 +61,9 @@ class Flow(Strategy):
                 episode,
                 behavior,
             )
-            pays = draft.pays
         if pays:
             return Plan(behavior, Selection.FOLLOW, lasts=lasts, visits_first=0)
         return Plan(_target_policy(task), Selection.SAMPLE, lasts=lasts, visits_first=0)
-
-    def compiled_rule(self, task: Task, *, tree: bool) -> CompiledRule:  # noqa: ARG002
-        """The same plans at the same times."""
-        return CompiledRule(
-            CompiledPlan.of(_target_policy(task), follows=True),
-            RuleParameters.of(
-                self.tuning,
-                plan_times=plan_times(most_episodes(task), self.tuning),
-                known_transitions=self.known_transitions,
-            ),
-            on_episode=_replan_by(_rule_for(task)),
-        )
 
 
 @strategies.register("flow-oracle")
@@ -123,45 +98,6 @@ class FlowOracle(Strategy):
         return Plan(flow.behavior, Selection.FOLLOW)
 
 
-def _rule_for(task: Task) -> Callable[..., Any]:
-    """What makes plans for such a task: no more is compiled than it needs."""
-    if task.limits.has_sums:
-        return plan_safely
-    plain = task.budget is None or task.budget.by_episode
-    return plan_flow if plain and task.limits.none else plan_within
-
-
 def _target_policy(task: Task) -> FloatArray:
     """The target policy at every step, [L, S, A]."""
     return np.repeat(task.policy[None], task.horizon, axis=0)
-
-
-make_flow_plan = plan_flow  # in a rule made by `_replan_by` this is what makes its plans
-
-
-@compiled
-def _replan(
-    task: TaskArrays,
-    statistics: RunStatistics,
-    plan: CompiledPlan,
-    parameters: RuleParameters,
-    path: EpisodePath,  # noqa: ARG001 - as all rules are called
-    steps: int,  # noqa: ARG001 - as all rules are called
-    episode: int,
-) -> None:
-    known_transitions = parameters.known_transitions
-    if not known_transitions:
-        refresh_frequencies(statistics)
-    tuning = unpack_tuning(parameters.constants)
-    draft = make_flow_plan(task, statistics, known_transitions, tuning, episode, plan.scores)
-    plan.selection[0] = Selection.FOLLOW
-    if not draft.pays:
-        plan.selection[0] = Selection.SAMPLE
-        plan.scores[:] = task.policy
-    plan.taken[:] = 0
-
-
-@cache
-def _replan_by(rule: Callable[..., Any]) -> Revise:
-    """`_replan` with that rule to make plans."""
-    return compiled(with_functions(_replan, make_flow_plan=rule))

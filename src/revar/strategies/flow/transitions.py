@@ -4,12 +4,11 @@ from math import inf
 
 import numpy as np
 
-from revar.compilation import compiled, inlined, like_caller
+from revar.compilation import compiled, compiled_in_place, inlined
 from revar.model.arrays import FloatArray, IntArray, Outcomes
 from revar.model.tables import sort_part
 
 
-@like_caller
 def credible_transitions(
     outcomes: Outcomes, visits: IntArray, policy: FloatArray
 ) -> tuple[Outcomes, float]:
@@ -142,7 +141,7 @@ def _prior_visits(
     return within * contrast / between if between > 0.0 else inf
 
 
-@like_caller
+@compiled_in_place
 def _sameness(outcomes: Outcomes, row: int) -> float:
     """The probability that two visits have the same outcome, sum p^2."""
     total = 0.0
