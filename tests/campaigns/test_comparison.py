@@ -9,7 +9,6 @@ import pytest
 from revar.campaigns import Campaign, MemoryStorage
 from revar.campaigns.service.chart import Axis
 from revar.campaigns.service.comparison import MOST_LINES, closest
-from revar.campaigns.service.insight import insight_of
 from revar.campaigns.service.pages import view_of
 from revar.campaigns.status import ranking_of
 from revar.estimators import CertaintyEquivalence
@@ -42,10 +41,10 @@ THREE = {
 
 
 def test_insight_into_a_comparison_is_about_the_closest_difference() -> None:
-    state = campaign_of(THREE, 80).read(lambda state, _: state)
-    found = insight_of(state)
+    campaign = campaign_of(THREE, 80)
+    found = view_of(campaign).insight
     assert found is not None
-    collection = state.collection
+    collection = campaign.read(lambda state, _: state.collection)
     ranking = ranking_of(collection)
     rival = closest(ranking)
     leader, other = ranking.leader, ranking.names.index(rival)
@@ -77,11 +76,12 @@ def test_insight_into_a_comparison_is_about_the_closest_difference() -> None:
 
 
 def test_insight_into_values_is_about_all_of_them() -> None:
-    state = campaign_of(THREE, 40, "values").read(lambda state, _: state)
-    found = insight_of(state)
+    campaign = campaign_of(THREE, 40, "values")
+    found = view_of(campaign).insight
     assert found is not None
     assert found.about == "all values"
-    task, statistics = state.collection.task, state.collection.statistics
+    collection = campaign.read(lambda state, _: state.collection)
+    task, statistics = collection.task, collection.statistics
     observed = statistics.run_statistics(task.states)
     errors = corrected_costs(task, observed) / observed.visits.clip(min=1)
     _, table = CertaintyEquivalence().plug_in(task, statistics)

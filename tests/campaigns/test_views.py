@@ -1,18 +1,21 @@
 """What the dashboard shows is what the data says, at any scale."""
 
 import random
+from threading import Thread
 from typing import Any
 
 import numpy as np
 import pytest
 
 from revar.campaigns import Campaign, MemoryStorage, text
+from revar.campaigns.service import insight
 from revar.campaigns.service.chart import Axis, estimate_chart
-from revar.campaigns.service.insight import insight_of
 from revar.campaigns.service.pages import view_of
 from revar.campaigns.state import History, HistoryPoint
 from revar.campaigns.text import duration
+from revar.collection import collection
 from revar.estimators.alternatives import find_alternatives
+from revar.estimators.smallest_error import choose_estimate
 from tests.campaigns.worlds import Clock, World
 
 
@@ -119,14 +122,13 @@ def test_insight_is_what_the_statistics_say() -> None:
     campaign = Campaign.create(
         MemoryStorage(), "grid", policy=world.policy, horizon=world.horizon, episodes=80, seed=1
     )
-    assert campaign.read(lambda state, _: insight_of(state)) is None
+    assert view_of(campaign).insight is None
     for episode in campaign.episodes():
         world.play(episode)
-    state = campaign.read(lambda state, _: state)
-    found = insight_of(state)
+    found = view_of(campaign).insight
     assert found is not None
-    collection = state.collection
-    expected = find_alternatives(collection.task, collection.statistics)
+    known = campaign.read(lambda state, _: state.collection)
+    expected = find_alternatives(known.task, known.statistics)
     assert found.on_policy is not None
     assert found.mean_return is not None
     assert found.on_policy.error == pytest.approx(expected.on_policy)
@@ -136,15 +138,51 @@ def test_insight_is_what_the_statistics_say() -> None:
     needs = expected.on_policy_need(error), expected.monte_carlo_need(error)
     assert (80 * found.on_policy.times, 80 * found.mean_return.times) == pytest.approx(needs)
     assert needs[1] > needs[0] > 80
-    visits = collection.statistics.visits
+    visits = known.statistics.visits
     assert found.states[0].visits == visits.sum(axis=1).max()
     first = int(found.states[0].state)
-    number = collection.states.keys.index(str(first).encode())
+    number = known.states.keys.index(str(first).encode())
     assert found.states[0].behavior == pytest.approx(visits[number] / visits[number].sum())
     assert found.states[0].target == pytest.approx(world.policy[first])
     shares = [pair.share for pair in found.pairs]
     assert shares == sorted(shares, reverse=True)
     assert 0 < sum(shares) < 1
+
+
+@pytest.mark.parametrize("axis", Axis)
+@pytest.mark.parametrize("several", [False, True])
+def test_a_page_makes_one_estimate_and_lets_others_go_on(
+    several: bool, axis: Axis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = {"s": [0.5, 0.5]}
+    asked: dict[str, Any] = {"policy": table}
+    if several:
+        asked = {"policies": {"even": table, "odd": {"s": [0.9, 0.1]}}}
+    campaign = Campaign.create(MemoryStorage(), "c", horizon=1, episodes=30, seed=1, **asked)
+    for number, episode in enumerate(campaign.episodes()):
+        episode.act("s")
+        episode.reward(number % 3, None)
+    made: list[int] = []
+    added: list[bool] = []
+
+    def count(*given: Any) -> Any:
+        made.append(1)
+        return choose_estimate(*given)
+
+    def add_meanwhile(*given: Any) -> Any:
+        other = Thread(target=campaign.extend, kwargs={"episodes": 1}, daemon=True)
+        other.start()
+        other.join(10)
+        added.append(not other.is_alive())
+        return find_alternatives(*given)
+
+    monkeypatch.setattr(collection, "choose_estimate", count)
+    monkeypatch.setattr(insight, "find_alternatives", add_meanwhile)
+    view = view_of(campaign, axis)
+    assert view.chart is not None
+    assert (len(made), added) == (1, [True] * (1 + several))
+    assert view.status.budget == 30
+    assert campaign.status().budget == 31 + several
 
 
 def test_steps_per_second_are_those_of_the_last_minute() -> None:
@@ -199,11 +237,11 @@ def test_on_policy_is_compared_at_what_was_spent() -> None:
             while not episode.over:
                 ends = episode.act("s") == 0
                 episode.reward(draw.gauss(1.0, 1.0), None if ends else "s")
-        insight = campaign.read(lambda state, _: insight_of(state))
-        assert insight is not None
-        assert insight.on_policy is not None
+        shown = view_of(campaign).insight
+        assert shown is not None
+        assert shown.on_policy is not None
         status = campaign.status()
         # One step has a variance of 1, an episode of the target policy 1/0.9 steps on average.
         steps = status.episodes / 0.9 if unit == "episodes" else status.steps
-        found[unit] = insight.on_policy.error * steps**0.5
+        found[unit] = shown.on_policy.error * steps**0.5
     assert found["episodes"] == pytest.approx(found["steps"], rel=0.15)

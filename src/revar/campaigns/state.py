@@ -5,6 +5,7 @@
 
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import groupby
 from math import inf, isfinite
 
@@ -30,7 +31,7 @@ from revar.campaigns.precision import Precision
 from revar.campaigns.records import EpisodeRecord
 from revar.collection import Collection
 from revar.errors import InputError
-from revar.estimators.estimator import Estimate
+from revar.estimators.estimator import Estimate, JointEstimate
 from revar.model.arrays import FloatArray
 from revar.model.budget import Budget
 from revar.model.trajectory import nan_for_none
@@ -262,9 +263,10 @@ class History:
         if episodes < self.next_point:
             return
         self.next_point = max(episodes + 1, int(episodes * 10 ** (1 / PER_DECADE)))
-        point = history_point(time, episodes, steps, collection)
-        if point is not None:
-            self.points.append(point)
+        with suppress(InputError):  # while the data says nothing yet
+            joint = collection.joint_estimate()
+            found = joint if len(collection.states.names) > 1 else joint.value_of(0)
+            self.points.append(history_point(time, episodes, steps, found))
 
     def steps_per_second(self, now: float) -> float:
         """Over the last minute, or since the first event if that is shorter."""
@@ -276,15 +278,11 @@ class History:
 
 
 def history_point(
-    time: float, episodes: int, steps: int, collection: Collection
-) -> HistoryPoint | None:
-    """The estimate now, or None while there is none."""
-    several = len(collection.states.names) > 1
-    try:
-        joint = collection.joint_estimate()
-    except InputError:
-        return None
-    leader = joint.value_of(int(joint.values.argmax()))
+    time: float, episodes: int, steps: int, found: Estimate | JointEstimate
+) -> HistoryPoint:
+    """What was found at that time: the value of one target policy, or those of several."""
+    joint = found if isinstance(found, JointEstimate) else None
+    leader = found if joint is None else joint.value_of(int(joint.values.argmax()))
     return HistoryPoint(
         time,
         episodes,
@@ -292,8 +290,8 @@ def history_point(
         leader.value,
         _finite(leader.standard_error),
         leader.unvisited_probability,
-        joint.values.tolist() if several else None,
-        lower_triangle(joint.covariance) if several else None,
+        None if joint is None else joint.values.tolist(),
+        None if joint is None else lower_triangle(joint.covariance),
     )
 
 

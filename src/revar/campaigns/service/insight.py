@@ -1,17 +1,19 @@
 """What a campaign's data says about its estimate, for the dashboard."""
 
 from dataclasses import dataclass, replace
-from math import isfinite, sqrt
+from math import inf, isfinite, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from revar.campaigns.service.comparison import closest
 from revar.campaigns.state import CampaignState
-from revar.campaigns.status import ranking_of
+from revar.campaigns.status import Status
 from revar.errors import InputError
 from revar.estimators.alternatives import corrected_costs, find_alternatives
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.question import Difference, Question
+from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.theory.costs import best_split_variance
 
@@ -61,21 +63,33 @@ class Insight:
     about: str = ""  # of several policies: which difference, or all values
 
 
-def insight_of(state: CampaignState) -> Insight | None:
-    """None until a step is complete."""
+class Evidence(NamedTuple):
+    """What insight is made of: a copy, to which nothing is added."""
+
+    task: Task
+    statistics: VisitStatistics
+    keys: list[bytes]  # of states
+
+
+def evidence_of(state: CampaignState) -> Evidence:
+    """What a campaign has seen so far."""
     collection = state.collection
-    statistics = collection.statistics
-    if statistics.states == 0 or not statistics.visits.any():
+    keys = [key if isinstance(key, bytes) else b"" for key in collection.states.keys]
+    return Evidence(collection.task, collection.statistics.copy(), keys)
+
+
+def insight_of(status: Status, evidence: Evidence) -> Insight | None:
+    """None until there is an estimate."""
+    task, statistics, keys = evidence
+    if status.estimate is None and status.ranking is None:
         return None
-    task = collection.task
     observed = statistics.run_statistics(task.states)
     try:
-        asked, instead, current, about = _in_doubt(state)
+        asked, instead, current, about = _in_doubt(status, task, statistics)
         errors = corrected_costs(asked, observed) / observed.visits.clip(min=1)
     except InputError:
         return None
     on_policy, mean_return = (_instead(error, current) for error in instead)
-    keys = [key if isinstance(key, bytes) else b"" for key in collection.states.keys]
     states = _states(keys, observed.visits, task.policy)
     return Insight(
         states=states,
@@ -94,19 +108,19 @@ def _instead(error: float, current: float) -> Instead | None:
     return Instead(error, (error / current) ** 2)
 
 
-def _in_doubt(state: CampaignState) -> tuple[Task, tuple[float, float], float, str]:
+def _in_doubt(
+    status: Status, task: Task, statistics: VisitStatistics
+) -> tuple[Task, tuple[float, float], float, str]:
     """What is least certain: as a task, its errors otherwise, its error now, and in words.
 
     Otherwise, with episodes of the target policy: by certainty equivalence, and by the mean return.
     As much is spent; the difference of two takes episodes of each, divided in the best way.
     """
-    collection = state.collection
-    task, statistics = collection.task, collection.statistics
-    if state.definition.policies is None:
+    ranking = status.ranking
+    if ranking is None:
         found = find_alternatives(task, statistics)
-        instead = found.on_policy, found.monte_carlo
-        return task, instead, collection.estimate().standard_error, ""
-    ranking = ranking_of(collection)
+        error = inf if status.estimate is None else status.estimate.standard_error
+        return task, (found.on_policy, found.monte_carlo), error, ""
     rival = closest(ranking)
     ends = [ranking.leader, ranking.names.index(rival)]
     alone = [Question.of_value(policy) for policy in task.policies[ends]]
@@ -117,7 +131,7 @@ def _in_doubt(state: CampaignState) -> tuple[Task, tuple[float, float], float, s
         _error_of_difference([each.monte_carlo for each in both]),
     )
     error = ranking.differences[rival].standard_error
-    if state.definition.question == "values":
+    if status.definition.question == "values":
         return task, instead, error, "all values"
     question = Difference(*task.policies[ends])
     asked = replace(task, policy=question.policy, question=question)

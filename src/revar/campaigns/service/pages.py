@@ -18,7 +18,7 @@ from revar.campaigns.rules import CampaignError, UnknownCampaignError
 from revar.campaigns.service.access import RIGHT, SESSION, caller_of, throttled_reply
 from revar.campaigns.service.chart import REACH, Axis, EstimateChart, estimate_chart
 from revar.campaigns.service.comparison import ComparisonView, closest, view_comparison
-from revar.campaigns.service.insight import Insight, insight_of
+from revar.campaigns.service.insight import Evidence, Insight, evidence_of, insight_of
 from revar.campaigns.service.threads import CampaignThreads
 from revar.campaigns.service.tokens import SESSION_SECONDS, Right, ThrottledError
 from revar.campaigns.state import CampaignState, HistoryPoint, history_point
@@ -60,32 +60,33 @@ class CampaignView:
 
 
 def view_of(campaign: Campaign, axis: Axis = Axis.EPISODES) -> CampaignView:
-    """The campaign at one moment."""
+    """The campaign at one moment; what takes long is made of a copy, while others go on."""
 
-    def read(state: CampaignState, now: float) -> CampaignView:
+    def read(state: CampaignState, now: float) -> tuple[Status, list[HistoryPoint], Evidence]:
         status = status_of(campaign.name, campaign.id, state, now)
-        history, began = _history(state, now, axis), status.first_event or now
-        comparison = None
-        if status.ranking is not None:
-            comparison = view_comparison(status.ranking, history, axis, began)
-            chart = comparison.chart
-        else:
-            chart = estimate_chart(history, axis, began)
-        average = _average_steps_per_second(status)
-        return CampaignView(status, axis, chart, comparison, insight_of(state), average)
+        return status, list(state.history.points), evidence_of(state)
 
-    return campaign.read(read)
+    status, points, evidence = campaign.read(read)
+    history, began = _history(status, points, axis), status.first_event or status.now
+    comparison = None
+    if status.ranking is not None:
+        comparison = view_comparison(status.ranking, history, axis, began)
+        chart = comparison.chart
+    else:
+        chart = estimate_chart(history, axis, began)
+    average = _average_steps_per_second(status)
+    return CampaignView(status, axis, chart, comparison, insight_of(status, evidence), average)
 
 
-def _history(state: CampaignState, now: float, axis: Axis) -> list[HistoryPoint]:
-    """The history up to now. Over time, the last point shows that nothing happened since."""
-    history = list(state.history.points)
-    if history and (history[-1].episodes < state.finished or axis is Axis.TIME):
-        end = state.history.last_event if state.spent else now
-        current = history_point(end or now, state.finished, state.steps, state.collection)
-        if current is not None:
-            history.append(current)
-    return history
+def _history(status: Status, points: list[HistoryPoint], axis: Axis) -> list[HistoryPoint]:
+    """The points up to now. Over time, the last one shows that nothing happened since."""
+    found = status.estimate if status.ranking is None else status.ranking.joint
+    if not points or found is None:
+        return points
+    if points[-1].episodes == status.episodes and axis is not Axis.TIME:
+        return points
+    end = status.last_event if status.spent else status.now
+    return [*points, history_point(end or status.now, status.episodes, status.steps, found)]
 
 
 def _average_steps_per_second(status: Status) -> float:
