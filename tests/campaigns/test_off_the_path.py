@@ -120,13 +120,14 @@ def test_one_that_is_opened_does_not_hold_up_others(monkeypatch: pytest.MonkeyPa
     storage = MemoryStorage()
     for name in ("slow", "quick"):
         Campaign.create(storage, name, actions=2, horizon=1, episodes=1)
-    may_open = threading.Event()
+    opens, may_open = threading.Event(), threading.Event()
     open_campaign = Opener.open
 
     def wait(opener: Opener, name: str, progress: Progress) -> Campaign:
         if name == "slow":
             progress(30, 40)
-            assert may_open.wait(20)
+            opens.set()
+            may_open.wait(20)
         return open_campaign(opener, name, progress)
 
     monkeypatch.setattr(Opener, "open", wait)
@@ -134,6 +135,7 @@ def test_one_that_is_opened_does_not_hold_up_others(monkeypatch: pytest.MonkeyPa
         waiting = threading.Thread(target=lambda: client.get("/api/campaigns/slow"))
         waiting.start()
         try:
+            assert opens.wait(20)
             assert client.get("/api/campaigns/quick").status_code == 200
             page = client.get("/campaigns/slow")
             assert (page.status_code, "75% of its log" in page.text) == (202, True)

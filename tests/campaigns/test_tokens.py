@@ -1,5 +1,6 @@
 """Tokens: comments, reading alone, rotation, sessions that end, and guesses that are throttled."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,24 @@ def test_a_form_with_many_fields_is_refused(file: Path) -> None:
         reply = client.post("/login", content=form)
         assert reply.status_code == 401
         assert "not valid" in reply.text
+
+
+def test_a_form_that_breaks_off_is_no_failure(file: Path) -> None:
+    async def send_part() -> list[Any]:
+        parts = [{"type": "http.request", "body": b"tok", "more_body": True}]
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return parts.pop() if parts else {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {"type": "http", "method": "POST", "path": "/login", "headers": []}
+        await make_app(MemoryStorage(), token_file=file)(scope, receive, send)
+        return sent
+
+    assert asyncio.run(send_part())[0]["status"] == 401
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import jinja2
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
@@ -206,8 +206,8 @@ async def login(request: Request) -> Response:
     # The token in the body of a form, never in an address.
     try:
         form = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=5)
-    except ValueError:
-        form = {}  # more fields than the page has
+    except (ClientDisconnect, ValueError):
+        form = {}  # it broke off, or has more fields than the page
     token = form.get("token", [""])[0].strip()
     try:
         right = access.check(token, caller_of(request.scope))
