@@ -125,7 +125,8 @@ def _hear(process: "subprocess.Popen[bytes]", order: bytes, progress: Progress) 
 
 def main() -> None:
     """Replay the log of a campaign: say how far it is, then the snapshot, or why there is none."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the service, which ends this process
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # meant for the service, which ends this process
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     with os.fdopen(os.dup(1), "wb") as channel, suppress(BrokenPipeError):
