@@ -25,6 +25,7 @@ from revar.campaigns import (
     MemoryStorage,
     SQLiteStorage,
     StorageError,
+    log,
     open_storage,
     snapshots,
 )
@@ -319,14 +320,20 @@ def read_elsewhere(path: Path, before: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(forked(read), 0)[1])
 
 
+def want_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every reader try to write one."""
+    monkeypatch.setattr(snapshots, "LEAST_EVENTS", 1)
+    monkeypatch.setattr(log, "PAGE", 1)
+
+
 @pytest.mark.parametrize("left", ["closed", "in use", "crashed"])
 def test_reading_needs_no_room_on_the_disk(
     tmp_path: Path, left: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshots, "LEAST_EVENTS", 1)  # one is wanted, and cannot be written
     path = tmp_path / "c.db"
     storage = SQLiteStorage(path)
     play(create(storage))
+    want_snapshots(monkeypatch)
     if left == "closed":
         storage.close()
         assert not (tmp_path / "c.db-wal").exists()
@@ -344,12 +351,15 @@ def test_reading_needs_no_room_on_the_disk(
     storage.close()
 
 
-def test_reading_needs_no_permission_to_write(tmp_path: Path) -> None:
+def test_reading_needs_no_permission_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "mounted"
     folder.mkdir()
     path = folder / "c.db"
     with SQLiteStorage(path) as storage:
         play(create(storage))
+    want_snapshots(monkeypatch)
     path.chmod(0o444)
     folder.chmod(0o555)
     for above in (tmp_path, *tmp_path.parents):

@@ -18,7 +18,7 @@ import msgspec
 from revar.campaigns.campaign import Campaign
 from revar.campaigns.rules import CampaignError
 from revar.campaigns.service.metrics import Metrics
-from revar.campaigns.service.threads import CampaignThreads
+from revar.campaigns.service.threads import POOL, CampaignThreads
 from revar.campaigns.state import CampaignState
 from revar.campaigns.status import condition_of
 from revar.campaigns.storage import StorageError
@@ -82,7 +82,7 @@ class Webhook:
         self._told: dict[str, str] = {}  # events, by the campaign's id
         self._failed: set[str] = set()  # names that were logged
         self._sending: set[asyncio.Task[None]] = set()
-        self._pool = ThreadPoolExecutor(1, "webhook")
+        self._pool = ThreadPoolExecutor(1, POOL + "webhook")
         self._looked = False
 
     async def watch(self) -> None:
