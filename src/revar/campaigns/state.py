@@ -281,8 +281,12 @@ def history_point(
     time: float, episodes: int, steps: int, found: Estimate | JointEstimate
 ) -> HistoryPoint:
     """What was found at that time: the value of one target policy, or those of several."""
-    joint = found if isinstance(found, JointEstimate) else None
-    leader = found if joint is None else joint.value_of(int(joint.values.argmax()))
+    values = covariance = None
+    if isinstance(found, Estimate):
+        leader = found
+    else:
+        leader = found.value_of(int(found.values.argmax()))
+        values, covariance = found.values.tolist(), lower_triangle(found.covariance)
     return HistoryPoint(
         time,
         episodes,
@@ -290,8 +294,8 @@ def history_point(
         leader.value,
         _finite(leader.standard_error),
         leader.unvisited_probability,
-        None if joint is None else joint.values.tolist(),
-        None if joint is None else lower_triangle(joint.covariance),
+        values,
+        covariance,
     )
 
 
