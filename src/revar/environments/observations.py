@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from revar.environments.stand_ins import known_spaces
-from revar.errors import InputError
+from revar.errors import InputError, kind_of
 from revar.model.arrays import FloatArray
 from revar.model.validation import as_floats, check_count
 
@@ -189,7 +189,7 @@ def make_encoding(space: Any, bins: Bins | None = None) -> StateEncoding:
     if bins is not None:
         if not isinstance(bins, Bins):
             raise InputError(
-                f"bins is a {type(bins).__name__}; it must be revar.Bins(...), made of the edges "
+                f"bins is {kind_of(bins)}; it must be revar.Bins(...), made of the edges "
                 f"of every number"
             )
         if not isinstance(space, spaces.Box):

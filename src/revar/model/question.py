@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from revar.errors import InputError
+from revar.errors import InputError, kind_of
 from revar.model.arrays import FloatArray
 from revar.model.records import in_a_line
 from revar.model.validation import as_floats
@@ -229,8 +229,7 @@ class Best(Question):
 def _stack(policies: Any) -> FloatArray:
     if isinstance(policies, Mapping | str) or not isinstance(policies, Iterable):
         raise InputError(
-            f"policies are a {type(policies).__name__}; they must be a list of arrays "
-            f"[states, actions]"
+            f"policies are {kind_of(policies)}; they must be a list of arrays [states, actions]"
         )
     tables = [as_floats(policy, f"policy {number}") for number, policy in enumerate(policies)]
     if not tables:
