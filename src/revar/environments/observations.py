@@ -53,7 +53,15 @@ class Bins:
 
     @classmethod
     def uniform(cls, low: Any, high: Any, counts: Any) -> "Bins":
-        """Bins of equal width between `low` and `high`; the outermost reach to infinity."""
+        """Bins of equal width between `low` and `high`; the outermost reach to infinity.
+
+        Parameters
+        ----------
+        low, high
+            Bounds of every number of an observation.
+        counts
+            How many bins each has.
+        """
         lows, highs = (np.atleast_1d(as_floats(end, "ends of bins")) for end in (low, high))
         numbers = [check_count(count, "a number of bins") for count in np.atleast_1d(counts)]
         if not lows.shape == highs.shape == (len(numbers),):
@@ -76,7 +84,13 @@ class Bins:
         return tuple(len(part) + 1 for part in self.edges)
 
     def state(self, observation: Any) -> tuple[int, ...]:
-        """The bin of every number of an observation."""
+        """The bin of every number of an observation.
+
+        Parameters
+        ----------
+        observation
+            As the environment gives it.
+        """
         numbers = np.asarray(observation, dtype=np.float64).ravel().tolist()
         if len(numbers) != len(self.edges):
             raise InputError(
@@ -88,7 +102,13 @@ class Bins:
         return tuple(map(bisect_right, self.edges, numbers))
 
     def centre(self, state: tuple[int, ...]) -> FloatArray:
-        """The observation in the middle of the bins; outermost bins count as wide as the next."""
+        """The observation in the middle of the bins; outermost bins count as wide as the next.
+
+        Parameters
+        ----------
+        state
+            The bin of every number.
+        """
         return np.array([_centre(part, i) for part, i in zip(self.edges, state, strict=True)])
 
 

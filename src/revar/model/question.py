@@ -154,14 +154,28 @@ class Question:
 
     @classmethod
     def about(cls, policies: FloatArray, combinations: Combinations) -> "Question":
-        """The question that asks for these combinations of the policies' values."""
+        """The question that asks for these combinations of the policies' values.
+
+        Parameters
+        ----------
+        policies
+            Arrays [J, S, A].
+        combinations
+            Which weighted sums of the values are asked for, and how much each counts.
+        """
         question = object.__new__(Question)
         question._ask(policies, combinations)
         return question
 
     @classmethod
     def of_value(cls, policy: Any) -> "Question":
-        """What is the value of `policy` [S, A]?"""
+        """What is the value of `policy` [S, A]?
+
+        Parameters
+        ----------
+        policy
+            The target policy.
+        """
         return Question([policy], [[1.0]])
 
     @property

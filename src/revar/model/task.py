@@ -98,7 +98,21 @@ class Task:
         cost: Any = None,
         limits: Limits | None = None,
     ) -> "Task":
-        """The task of answering a question on `mdp`, or of evaluating a policy; with the model."""
+        """The task of answering a question on `mdp`, or of evaluating a policy; with the model.
+
+        Parameters
+        ----------
+        mdp
+            The model.
+        asked
+            A policy [S, A], or a Question.
+        budget
+            What may be spent; a number is one of episodes.
+        cost
+            What a step takes from a budget of cost: an array [S, A].
+        limits
+            What collection may not do.
+        """
         question = check_question(mdp, asked)
         return cls(
             policy=question.policy,
