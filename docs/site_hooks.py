@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: pages of the repository's root; nothing from other hosts, no stray emphasis."""
+"""Hooks of MkDocs: pages of the root, numbers kept whole, nothing from elsewhere, no stray star."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ OUTSIDE = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 LOADS = re.compile(
     r"<(?:script|img|link|iframe|source)\b[^>]*?(?:src|href)=[\"']?(https?:)?//[^>]*>"
 )
-
+CELL = re.compile(r"<td\b.*?</td>", re.DOTALL)
 EMPHASIS = re.compile(r"<em>(.*?)</em>", re.DOTALL)
 
 
@@ -23,6 +23,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text = (root / source).read_text(encoding="utf-8").replace("](docs/", "](")
         files.append(File.generated(config, page, content=text))
     return files
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Keep a number of a table on one line with its standard error."""
+    return CELL.sub(lambda cell: cell[0].replace(" ± ", "\u00a0±\u00a0"), html)
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:

@@ -1,6 +1,8 @@
 """Compiling is said while it happens, and done once even where the package cannot be written to."""
 
+import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,8 @@ import numba
 import numpy as np
 import pytest
 from numba.core import event
+from rich.console import Console
+from rich.text import Text
 
 import revar
 from revar import progress
@@ -65,6 +69,24 @@ def test_the_bar_says_so_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
         (3, 10, "compiling (first run only)"),
         (3, 10, "collecting"),
     ]
+
+
+def test_compiling_tells_nothing_of_the_time_left() -> None:
+    """A minute of it before the first of a hundred episodes would tell of an hour and a half."""
+    now = [0.0]
+
+    def last_line(*shown: tuple[float, int, str]) -> str:
+        file = io.StringIO()
+        console = Console(file=file, force_terminal=True, width=100, get_time=lambda: now[0])
+        with progress._bar("flow", "episodes", console) as show:
+            for now[0], done, what in shown:
+                show(done, 100, what)
+        return Text.from_ansi(file.getvalue().replace("\r", "\n")).plain.strip().splitlines()[-1]
+
+    compiling = [(0.0, 0, ""), (1.0, 1, ""), (2.0, 2, progress.COMPILING)]
+    assert re.search(r"compiling \(first run only\).* 2/100 episodes$", last_line(*compiling))
+    line = last_line(*compiling, (62.0, 2, ""), (63.0, 3, ""), (64.0, 4, ""))
+    assert line.endswith("4/100 episodes 0:01:36")
 
 
 def test_machine_code_is_kept_in_the_users_cache(tmp_path: Path) -> None:

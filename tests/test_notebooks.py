@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from importlib import import_module
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -202,6 +202,20 @@ def test_the_bar_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     assert second.startswith("<progress value='25' max='100'></progress> a&lt;b 25 of 100 steps, ")
     assert "a&lt;b fitting critics 50 of 100" in third
     assert last == ""
+
+
+def test_the_bar_of_a_notebook_leaves_compiling_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    handle, now = Display(), [0.0]
+    module = ModuleType("IPython.display")
+    vars(module).update(HTML=str, display=lambda content, display_id: handle)
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with progress._notebook_bar("flow", "episodes") as show:
+        for now[0], done, what in (1, 1, ""), (2, 2, progress.COMPILING), (62, 2, ""), (63, 3, ""):
+            show(done, 100, what)
+    compiling, after = handle.shown[1], handle.shown[3]
+    assert compiling.endswith(" flow compiling (first run only) 2 of 100 episodes")
+    assert after.endswith(" flow 3 of 100 episodes, 97 s left")
 
 
 def test_campaigns_are_a_line_too() -> None:

@@ -24,6 +24,12 @@ class RefusedError(RuntimeError):
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
+def kind_of(thing: Any) -> str:
+    """What a thing is, with its article: "an int", "a TabularMDP"."""
+    name = type(thing).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+
+
 def require_extra(module: str, extra: str) -> ModuleType:
     """Import an optional module, or say which extra of the distribution brings it."""
     try:

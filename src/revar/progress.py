@@ -20,7 +20,7 @@ def progress_bar(description: str, unit: str = "episodes") -> Iterator[Callable[
     """A bar with the time left, to be given as `progress`; gone when the work is done.
 
     It is called with what is done, what there is to do, both in the unit of the budget, and, if
-    that changes, a description. While something is compiled the bar says so.
+    that changes, a description. While something is compiled the bar says so, and no time.
 
     Parameters
     ----------
@@ -66,22 +66,31 @@ def _bar(description: str, unit: str, console: Any) -> Iterator[Show]:
         TextColumn,
         TimeRemainingColumn,
     )
+    from rich.text import Text
+
+    class TimeLeft(TimeRemainingColumn):
+        def render(self, task: Any) -> Text:
+            return Text() if task.fields["compiling"] else super().render(task)
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(unit),
-        TimeRemainingColumn(),
+        TimeLeft(),
     )
     with Progress(*columns, console=console, transient=True) as bars:
-        bar = bars.add_task(description, total=None)
+        bar = bars.add_task(description, total=None, compiling=False)
 
         def show(done: float, total: float | None, what: str) -> None:
+            compiling = what == COMPILING
+            if bars.tasks[bar].fields["compiling"] and not compiling:
+                bars.reset(bar, completed=int(done))  # compiling tells nothing of the pace
             bars.update(
                 bar,
                 completed=done,
                 total=total,
+                compiling=compiling,
                 description=f"{description} [dim]{escape(what)}[/dim]" if what else description,
             )
 
@@ -97,16 +106,19 @@ def _notebook_bar(description: str, unit: str) -> Iterator[Show]:
     began, shown, words = time.monotonic(), -1.0, ""
 
     def show(done: float, total: float | None, what: str) -> None:
-        nonlocal shown, words
+        nonlocal began, shown, words
         now = time.monotonic()
         if now - shown < NOTEBOOK_SECONDS and what == words:
             return
+        if words == COMPILING:
+            began += now - shown  # compiling tells nothing of the pace
         shown, words = now, what
         text = " ".join(filter(None, (description, what)))
         if total is None:
             handle.update(HTML(f"<progress></progress> {escape_html(text)}"))
             return
-        left = (now - began) * (total - done) / done if done > 0 else None
+        known = done > 0 and what != COMPILING
+        left = (now - began) * (total - done) / done if known else None
         time_left = "" if left is None else f", {left:,.0f} s left"
         handle.update(
             HTML(

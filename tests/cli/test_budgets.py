@@ -43,8 +43,8 @@ def test_evaluate_with_steps(folder: Path) -> None:
     assert (found["episodes"], found["steps"]) == (expected.episodes, expected.steps)
     assert (found["spent"], found["unit"]) == (expected.spent, "steps")
     assert (found["value"], found["gain"]) == (expected.value, expected.gain)
-    shown = output_of("evaluate", *LAKE, "--steps", "300")
-    assert f"{expected.steps:,} steps of 300, the whole budget" in shown
+    shown = output_of("evaluate", *LAKE, "--steps", "900")
+    assert f"{expected.steps:,} steps of 900, the whole budget" in shown
     assert cells_of(shown, "episodes")[1] == f"{expected.episodes:,}"
 
 
@@ -95,7 +95,7 @@ def test_compare_with_steps_and_a_ratio(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--steps", "9", "--episodes", "9"), "needs one budget: .* got episodes and steps"),
+        (("--steps", "9", "--episodes", "9"), "needs one budget: .* got episodes= and steps="),
         (("--budget", "9"), "cost= what a step costs; give both"),
         (("--cost", "fuel"), "cost= what a step costs; give both"),
         (("--steps", "0"), "steps is 0; it must be a whole number of at least 1"),
@@ -216,7 +216,7 @@ def test_simulate_leaves_out_what_does_not_fit() -> None:
     [
         (("--steps", "9", "--output", "here"), "for budgets of episodes .* with --json > FILE"),
         (("--steps", "9", "--engine", "ray"), "--output, --engine and --address are for budgets"),
-        (("--steps", "9", "--episodes", "9"), "needs one budget: .* got episodes and steps"),
+        (("--steps", "9", "--episodes", "9"), "needs one budget: .* got episodes= and steps="),
         (("--max-ratio", "2", "--episodes", "9", "--episodes", "8"), "give --episodes once at"),
         (("--budget", "9", "--cost", "fuel"), "cost is 'fuel'; it must be \"steps\" or an array"),
         (("--budget", "9", "--cost", "negative.npy"), "cost of state 0, action 0 is -1; it must"),

@@ -34,11 +34,13 @@ def test_values_intervals_and_what_the_choice_buys(columns: int, tmp_path: Path)
     }
     for name, result in results.items():
         row = next(line for line in output.splitlines() if re.match(rf"│ {name} +│", line))
-        value, interval, error, ratio = (cell.strip() for cell in row.strip("│").split("│")[1:])
+        cells = [cell.strip() for cell in row.strip("│").split("│")]
+        value, interval, holds, error, ratio = cells[1:]
         # The first run, as its user would see it.
         estimate, spread = result.estimates[0, -1], result.standard_errors[0, -1]
         assert value == f"{estimate:.3f}"
         assert interval == f"[{estimate - 1.96 * spread:.3f}, {estimate + 1.96 * spread:.3f}]"
+        assert holds == f"{result.coverage()[-1]:.0%}"
         shown = re.match(rf"({NUMBER}) ± ({NUMBER})", error)
         assert shown is not None
         assert float(shown[1]) == pytest.approx(200 * result.mse[-1], rel=0.01)

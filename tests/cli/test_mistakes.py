@@ -39,7 +39,7 @@ COMMANDS = {
     ),
     "several agents": (
         f"evaluate {HERE}:Agents --policy uniform",
-        "is a Agents, an environment of several agents as PettingZoo has them; revar plays one",
+        "is an Agents, an environment of several agents as PettingZoo has them; revar plays one",
     ),
     "images in a table": (
         f"evaluate {HERE}:Pictures --policy uniform --method table --horizon 5",
@@ -49,7 +49,7 @@ COMMANDS = {
         "evaluate CartPole-v1 --policy uniform --method table",
         r"continuous; say how to discretise them with --bins '\[\[.*, or leave --method out",
     ),
-    "no time limit": (f"evaluate {HERE}:endless --policy uniform", "give a horizon"),
+    "no time limit": (f"evaluate {HERE}:endless --policy uniform", "give --horizon"),
     "an option without a value": (
         "evaluate gridworld --env-option slip",
         "'slip' is not NAME=VALUE",
@@ -75,7 +75,10 @@ COMMANDS = {
         r"edges of number 0 are \[1.0, 0.0\]; they must ascend",
     ),
     # The policy
-    "no policy": (f"evaluate {CORRIDOR}", "no policy is given"),
+    "no policy": (
+        f"evaluate {CORRIDOR}",
+        "no policy is given; give one with --policy, such as 'uniform'",
+    ),
     "an unknown policy": (
         f"evaluate {CORRIDOR} --policy unform",
         "policy 'unform' is not known; give 'uniform', a .npy or .npz file",
@@ -137,13 +140,13 @@ COMMANDS = {
     "epsilon alone": ("evaluate gridworld --epsilon 0.1", "--epsilon is for a policy"),
     "epsilon of nothing to prefer": (
         f"evaluate {CORRIDOR} --policy uniform --epsilon 0.1",
-        "epsilon needs a policy that prefers an action",
+        "--epsilon needs a policy that prefers an action",
     ),
     # The budget and other conditions
     "no episodes": ("evaluate gridworld --episodes 0", "--episodes is 0; it must be a whole"),
     "two budgets": (
         "evaluate gridworld --episodes 9 --steps 9",
-        "one budget: --episodes, --steps, or --budget with --cost; got episodes and steps",
+        "one budget: --episodes, --steps, or --budget with --cost; got --episodes and --steps",
     ),
     "a budget of nothing": (
         "evaluate gridworld --budget 9",
@@ -161,7 +164,7 @@ COMMANDS = {
     "a ratio below 1": ("evaluate gridworld --max-ratio 0.5", "--max-ratio is 0.5; it must be a"),
     "limits without a table": (
         "evaluate CartPole-v1 --policy uniform --max-ratio 2",
-        "cannot keep limits; they need method 'table'",
+        "cannot keep limits; they need --method table",
     ),
     "critics of a table": (
         "evaluate gridworld --critics linear",
@@ -264,7 +267,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "several agents": (
         lambda: evaluate(env=mistakes_module.Agents()),
-        "env is a Agents, .* as PettingZoo has them; revar plays one, so give a Gymnasium",
+        "env is an Agents, .* as PettingZoo has them; revar plays one, so give a Gymnasium",
     ),
     "images in a table": (
         lambda: evaluate(env=mistakes_module.Pictures(), method="table", horizon=5),
@@ -309,14 +312,17 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: evaluate(policy=mistakes_module.VecEnv),
         "policy is the class VecEnv; give an object of it",
     ),
-    "a number for an environment": (lambda: evaluate(env=7), "env is a int; it must be a Gymnasiu"),
+    "a number for an environment": (
+        lambda: evaluate(env=7),
+        "env is an int; it must be a Gymnas",
+    ),
     "a number for a strategy": (
         lambda: evaluate(strategy=7),
         "strategy is 7; it must be an id",
     ),
     "a number for policies": (
         lambda: revar.compare(grid(), 7, episodes=4),  # type: ignore[arg-type]
-        "policies are a int; they must be a mapping from names to policies",
+        "policies are an int; they must be a mapping from names to policies",
     ),
     "a method there is not": (
         lambda: evaluate(method="tabular"),

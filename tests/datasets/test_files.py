@@ -138,9 +138,9 @@ def test_minari_with_what_is_not_there(tmp_path: Path, monkeypatch: pytest.Monke
         InputError, match=r"the dataset has action 3, the environment Discrete\(2\)"
     ):
         revar.to_minari(result.dataset, "revar/other-v0", "Blackjack-v1")
-    with pytest.raises(InputError, match="env is a int"):
+    with pytest.raises(InputError, match="env is an int"):
         revar.to_minari(result.dataset, "revar/other-v0", 3)
-    with pytest.raises(InputError, match="mdp is a int; it must be a TabularMDP"):
+    with pytest.raises(InputError, match="mdp is an int; it must be a TabularMDP"):
         revar.to_gymnasium(3)
     revar.to_minari(result.dataset, "revar/by-name-v0", "FrozenLake-v1")
     assert same_data(revar.from_minari("revar/by-name-v0"), result.dataset)

@@ -2,10 +2,13 @@
 
 import ast
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 
 import revar
+from tests.browser import Browser
 from tests.docs.pages import ROOT
 
 CONFIGURATION = (ROOT / "mkdocs.yml").read_text()
@@ -44,3 +47,23 @@ def test_nothing_is_asked_of_other_hosts() -> None:
     assert "http" not in CONFIGURATION
     for style in (ROOT / "docs").rglob("*.css"):
         assert not re.search(r"https?:|@import|url\(", style.read_text()), style
+
+
+def test_the_search_has_a_worker_of_its_own_from_the_disk(browser: Browser, tmp_path: Path) -> None:
+    """Browsers start none there; the plugin of the theme would fetch one from another host."""
+    name = "iframe-worker.js"
+    assert f"polyfills:\n    - javascripts/{name}" in CONFIGURATION
+    shutil.copy(ROOT / "docs" / "javascripts" / name, tmp_path)
+    (tmp_path / "worker.js").write_text(
+        "addEventListener('message', told => postMessage(told.data + 1))"
+    )
+    (tmp_path / "page.html").write_text(
+        f"""<body><script src="{name}"></script><script>
+        const worker = new Worker("{tmp_path.as_uri()}/worker.js");
+        worker.addEventListener("message", told => document.title += " " + told.data);
+        for (const number of [1, 2]) worker.postMessage(number);
+        </script>"""
+    )
+    browser.open((tmp_path / "page.html").as_uri())
+    browser.until(lambda: browser.driver.title == "2 3")
+    assert browser.problems() == []

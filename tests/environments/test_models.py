@@ -111,7 +111,7 @@ def test_options_and_what_the_table_does_not_know() -> None:
 def test_what_has_no_table_is_refused() -> None:
     with pytest.raises(InputError, match="CartPoleEnv has no transition table P"):
         revar.from_gymnasium(gymnasium.make("CartPole-v1"))
-    with pytest.raises(InputError, match=r"CliffWalking-v1 has no time limit.*give a horizon"):
+    with pytest.raises(InputError, match=r"CliffWalking-v1 has no time limit.*give horizon="):
         revar.from_gymnasium(gymnasium.make("CliffWalking-v1"))
     env = gymnasium.make("FrozenLake-v1").unwrapped
     del env.initial_state_distrib  # type: ignore[attr-defined]

@@ -71,12 +71,12 @@ def test_blackjack_ends_by_itself() -> None:
         ("tests.environments.test_opening:nothing", "has no 'nothing'"),
         ("tests.environments.test_opening:KNOWN_HORIZONS", "is a dict, no factory"),
         ("tests.environments.test_opening:failing", r"cannot be made \(RuntimeError: no licence\)"),
-        ("tests.environments.test_opening:number", "made a int, which is no environment"),
+        ("tests.environments.test_opening:number", "made an int, which is no environment"),
         (failing, "environment 'failing' cannot be made"),
-        (number, "'number' made a int, which is no environment"),
+        (number, "'number' made an int, which is no environment"),
         (":x", "environment ':x' is not of the form 'module:name'"),
         ("not_python:make", r"cannot import 'not_python' \(SyntaxError: "),
-        (3, "env is a int; it must be a Gymnasium environment"),
+        (3, "env is an int; it must be a Gymnasium environment"),
     ],
 )
 def test_what_cannot_be_opened_is_named(

@@ -196,7 +196,7 @@ def test_features_are_numbers_of_one_size() -> None:
             features.row(answer)
     with pytest.raises(InputError, match="the features function raised ZeroDivisionError"):
         Features(lambda seen: 1 / seen).row(0)
-    with pytest.raises(InputError, match="features is a int"):
+    with pytest.raises(InputError, match="features is an int"):
         Features(3)  # type: ignore[arg-type]
 
 

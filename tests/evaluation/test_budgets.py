@@ -142,7 +142,7 @@ def test_resuming_with_another_budget_or_cost_is_refused(tmp_path: Path) -> None
     ("budget", "message"),
     [
         ({}, "needs one budget: episodes=, steps=, or budget= with cost=; got none"),
-        ({"episodes": 5, "steps": 50}, "got episodes and steps"),
+        ({"episodes": 5, "steps": 50}, "got episodes= and steps="),
         ({"budget": 5}, "budget= says how much may be spent, cost= what a step costs; give both"),
         ({"steps": 50, "cost": "energy"}, "or episodes= or steps= alone"),
         ({"steps": 0}, "steps is 0; it must be a whole number of at least 1"),

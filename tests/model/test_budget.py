@@ -32,8 +32,8 @@ def test_the_one_budget_that_is_given(given: dict[str, Any], amount: float, unit
     ("given", "message"),
     [
         ({}, "collection needs one budget: .*; got none"),
-        ({"episodes": 5, "steps": 5}, "one budget: .*; got episodes and steps"),
-        ({"steps": 5, "budget": 5, "cost": "x"}, "one budget: .*; got steps and budget"),
+        ({"episodes": 5, "steps": 5}, "one budget: .*; got episodes= and steps="),
+        ({"steps": 5, "budget": 5, "cost": "x"}, "one budget: .*; got steps= and budget="),
         ({"budget": 5}, "budget= says how much may be spent, cost= what a step costs; give both"),
         ({"steps": 5, "cost": "steps"}, "give both, or episodes= or steps= alone"),
         ({"episodes": 0}, "episodes is 0; it must be a whole number of at least 1"),

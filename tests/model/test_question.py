@@ -78,7 +78,7 @@ def refusal(make: Callable[[], object]) -> str:
     [
         ([], "a question needs at least one policy"),
         (None, "policies are a NoneType; they must be a list of arrays [states, actions]"),
-        (3, "policies are a int; they must be a list of arrays [states, actions]"),
+        (3, "policies are an int; they must be a list of arrays [states, actions]"),
         ("ab", "policies are a str; they must be a list of arrays [states, actions]"),
         ({"a": FIRST}, "policies are a dict; they must be a list of arrays [states, actions]"),
         (FIRST, "policy 0 has shape (2,); it must be [states, actions]"),

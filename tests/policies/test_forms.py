@@ -168,7 +168,7 @@ def test_policies_by_name_are_checked(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=message):
             load_policy(name)
     assert np.asarray(load_policy(str_of_table(), 0.5, 2)(0)).tolist() == [0.25, 0.75]
-    with pytest.raises(InputError, match="epsilon needs a policy that prefers an action"):
+    with pytest.raises(InputError, match="epsilon= needs a policy that prefers an action"):
         load_policy("uniform", 0.5, 2)
 
 
@@ -185,7 +185,7 @@ class Remembering:
 
 
 def test_a_model_that_keeps_a_state_is_refused() -> None:
-    sentence = "predict of Remembering gives a int as its state: it is recurrent"
+    sentence = "predict of Remembering gives an int as its state: it is recurrent"
     with pytest.raises(InputError, match=sentence) as refused:
         worlds.evaluate(policy=Remembering(), method="mean")
     assert isinstance(refused.value, revar.EvaluationError) and refused.value.result is None

@@ -166,7 +166,7 @@ def test_batched_functions_are_asked_once_and_give_the_same() -> None:
             lambda: draw(bind(revar.GaussianPolicy(lambda seen: 1 / 0, 1.0), BOX)),
             "the policy raised ZeroDivisionError at observation",
         ),
-        (lambda: revar.DeterministicPolicy(3), "a DeterministicPolicy is made of a int"),
+        (lambda: revar.DeterministicPolicy(3), "a DeterministicPolicy is made of an int"),
         (
             lambda: draw(bind(revar.DeterministicPolicy(lambda seen: 4), spaces.Discrete(3))),
             r"the policy at observation array\(.*action 4 does not belong to Discrete\(3\)",

@@ -175,14 +175,32 @@ class Campaign(CampaignLog):
 
     @classmethod
     def copy_of(cls, source: DescribedCampaign, storage: Storage | str, name: str) -> "Campaign":
-        """An empty copy in another storage, with the same question and id, to merge into."""
+        """An empty copy in another storage, with the same question and id, to merge into.
+
+        Parameters
+        ----------
+        source
+            The campaign whose question and id it gets.
+        storage
+            A storage, or its address: see `open_storage`.
+        name
+            Under which it is found there.
+        """
         store = open_storage(storage)
         body = msgspec.json.encode(source.definition)
         return cls(store, store.create(source.id, check_name(name), body))
 
     @classmethod
     def delete(cls, storage: Storage | str, name: str) -> None:
-        """Remove an archived campaign with its log, for good."""
+        """Remove an archived campaign with its log, for good.
+
+        Parameters
+        ----------
+        storage
+            A storage, or its address, which must exist.
+        name
+            Of the campaign.
+        """
         store = open_storage(storage, create=False)
         if not cls.open(store, name).read(lambda state, _: state.archived):
             raise CampaignError(
@@ -197,16 +215,33 @@ class Campaign(CampaignLog):
 
         Raises `BudgetSpentError` where nothing is left to do, and `BudgetReservedError` where
         other workers hold all that is left. The same id again gives the same episode.
+
+        Parameters
+        ----------
+        episode_id
+            By which it is found again; made up if it is not given.
         """
         chosen = new_episode_id() if episode_id is None else check_episode_id(episode_id)
         return CampaignEpisode(self, self.execute_one(Started(chosen)))
 
     def episode(self, episode_id: str) -> CampaignEpisode:
-        """An episode that was started before, here or elsewhere."""
+        """An episode that was started before, here or elsewhere.
+
+        Parameters
+        ----------
+        episode_id
+            Of the episode.
+        """
         return CampaignEpisode(self, self.find_episode(episode_id))
 
     def episodes(self, poll: float = 1.0) -> Iterator[CampaignEpisode]:
-        """Episodes until the budget is spent; waits while other workers hold all that is left."""
+        """Episodes until the budget is spent; waits while other workers hold all that is left.
+
+        Parameters
+        ----------
+        poll
+            Seconds between two looks whether others have given a place back.
+        """
         while True:
             try:
                 yield self.start_episode()
@@ -219,6 +254,11 @@ class Campaign(CampaignLog):
         """Reserve up to `count` places in one commit: as many as are free, at least one.
 
         Raises what `start_episode` raises where there is none.
+
+        Parameters
+        ----------
+        count
+            How many at most.
         """
         free = self.read(lambda state, _: state.free)
         ids = [new_episode_id() for _ in range(min(check_count(count, "count"), max(free, 1)))]
@@ -233,19 +273,44 @@ class Campaign(CampaignLog):
 
         An answer for each request, in order; one that is refused is answered by its error, and
         does not touch the others.
+
+        Parameters
+        ----------
+        requests
+            The id of an episode, the step, the state and, where no table has them,
+            probabilities each: an `ActRequest` or a tuple.
         """
         return self._carry_out(ActRequest, partial(ask_action, self.definition), requests)
 
     def reward_many(self, reports: Iterable[RewardReport]) -> list[EpisodeReply | RequestError]:
-        """What the actions of several episodes led to, in one commit; answers as of `act_many`."""
+        """What the actions of several episodes led to, in one commit; answers as of `act_many`.
+
+        Parameters
+        ----------
+        reports
+            The id of an episode, the step, its reward and the next state each: a
+            `RewardReport` or a tuple.
+        """
         return self._carry_out(RewardReport, partial(tell_reward, self.definition), reports)
 
     def heartbeat(self, episode_id: str) -> EpisodeReply:
-        """A sign of life of an episode whose step takes long: its lease begins anew."""
+        """A sign of life of an episode whose step takes long: its lease begins anew.
+
+        Parameters
+        ----------
+        episode_id
+            Of the episode.
+        """
         return self.execute_one(Renewed(episode_id))
 
     def release(self, episode_id: str) -> EpisodeReply:
-        """Give an episode's place in the budget to others at once; its complete steps count."""
+        """Give an episode's place in the budget to others at once; its complete steps count.
+
+        Parameters
+        ----------
+        episode_id
+            Of the episode.
+        """
         return self.execute_one(Released(episode_id, "abandoned"))
 
     def _carry_out(
@@ -273,6 +338,13 @@ class Campaign(CampaignLog):
         """Add so much to the budget, in its unit; one that was spent goes on.
 
         The same `extension_id` again adds nothing.
+
+        Parameters
+        ----------
+        episodes, steps, budget
+            How much more; the one that the campaign was created with.
+        extension_id
+            Makes it safe to ask again where no answer came.
         """
         self.execute_one(extend_budget(self.definition, episodes, steps, budget, extension_id))
 
@@ -287,14 +359,26 @@ class Campaign(CampaignLog):
     # -- reading ---------------------------------------------------------------------------
 
     def estimate(self, confidence: float = 0.95) -> Estimate:
-        """The target policy's value from every complete step so far."""
+        """The target policy's value from every complete step so far.
+
+        Parameters
+        ----------
+        confidence
+            Of the interval.
+        """
         if self.definition.policies is not None:
             raise CampaignError("several-policies", "there are several target policies: rank them")
         level = check_confidence(confidence)
         return self.read(lambda state, _: _with_steps(state).estimate(level))
 
     def ranking(self, confidence: float = 0.95) -> Ranking:
-        """The values of several target policies, the leader, and its differences to the others."""
+        """The values of several target policies, the leader, and its differences to the others.
+
+        Parameters
+        ----------
+        confidence
+            Of the intervals, and of the choice of the best.
+        """
         if self.definition.policies is None:
             raise CampaignError("one-policy", "there is one target policy: estimate its value")
         level = check_confidence(confidence)
@@ -305,7 +389,13 @@ class Campaign(CampaignLog):
         return self.read(lambda state, now: status_of(self.name, self.id, state, now))
 
     def find_episode(self, episode_id: str) -> EpisodeReply:
-        """Where an episode stands."""
+        """Where an episode stands.
+
+        Parameters
+        ----------
+        episode_id
+            Of the episode.
+        """
 
         def find(state: CampaignState, _: float) -> EpisodeReply:
             record = state.records.get(episode_id)
@@ -316,7 +406,13 @@ class Campaign(CampaignLog):
         return self.read(find)
 
     def dataset(self, *, partial: bool = False) -> Dataset:
-        """The complete episodes; with `partial` also the complete steps of the others."""
+        """The complete episodes; with `partial` also the complete steps of the others.
+
+        Parameters
+        ----------
+        partial
+            Whether episodes that are not over count, too.
+        """
         episodes = export_episodes(self.definition, self.events())
         return dataset_of(self.definition, episodes, partial=partial)
 

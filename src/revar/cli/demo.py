@@ -69,7 +69,7 @@ def _print_demo(results: "Results") -> None:
 
     from revar.estimators import Estimate
     from revar.reports.conclusions import answer_question
-    from revar.reports.metrics import error_ratio, final
+    from revar.reports.metrics import coverage, error_ratio, final
 
     exact = results.manifest.exact[0]
     series = {each.strategy: each for each in results.series}
@@ -77,11 +77,12 @@ def _print_demo(results: "Results") -> None:
     table = Table(
         title=f"The policy's value on the {exact.problem} is {exact.value:.4f}; "
         f"estimated from {budget:,} episodes",
-        caption="Value and interval: what the first of the runs reports. K·MSE: mean squared "
-        f"error times episodes, over {results.experiment.runs} runs; at best {exact.limit:.2f}.",
+        caption="Value and interval: what the first of the runs reports. Holds: the share of "
+        f"{results.experiment.runs} runs whose interval has the value in it. K·MSE: their mean "
+        f"squared error times episodes; at best {exact.limit:.2f}.",
     )
     table.add_column("collected with")
-    for heading in ("value", "95% interval", "K·MSE", "error of on-policy / this"):
+    for heading in ("value", "95% interval", "holds", "K·MSE", "error of on-policy / this"):
         table.add_column(heading, justify="right")
     for name, each in series.items():
         estimate = Estimate(
@@ -92,6 +93,7 @@ def _print_demo(results: "Results") -> None:
             name,
             f"{estimate.value:.3f}",
             f"[{low:.3f}, {high:.3f}]".replace("[", r"\["),
+            f"{coverage(each, estimate.confidence).value:.0%}",
             str(final(each)),
             "" if name == "on-policy" else str(error_ratio(series["on-policy"], each)),
         )

@@ -9,12 +9,12 @@ OPTIONS = {
 }
 PARAMETERS = (
     *("address", "batch", "bins", "budget", "confidence", "cost", "critics", "decide", "discount"),
-    *("environments", "episodes", "features", "half_width", "horizon", "indifference"),
+    *("environments", "episodes", "epsilon", "features", "half_width", "horizon", "indifference"),
     *("max_ratio", "method", "min_return"),
     *("prior", "resets", "resume", "seed", "steps", "strategy", "workers"),
 )
 # A parameter and its equals sign, with what is given, if that is a word or a number.
-_GIVEN = re.compile(rf"\b({'|'.join((*PARAMETERS, *OPTIONS))})=(\.\.\.|[\w.]+)?(?=[ ,;:)]|$)")
+_GIVEN = re.compile(rf"\b({'|'.join((*PARAMETERS, *OPTIONS))})=(\.\.\.|[\w.]+|'\w+')?(?=[ ,;:)]|$)")
 # A parameter that a sentence begins with, and what it is.
 _BEGINNING = re.compile(rf"^({'|'.join(PARAMETERS)})(?= (?:is|are) (?:for |[-\d.'\[]))")
 _PHRASES = {
@@ -22,6 +22,7 @@ _PHRASES = {
     "counts)": "--bins '[[-1.0, 0.0, 1.0], [0.0]]'",
     "bins=revar.Bins(...)": "--bins '[[-1.0, 0.0, 1.0], [0.0]]'",
     "revar.epsilon_greedy": "--epsilon 0",
+    "no policy is given; give one,": "no policy is given; give one with --policy,",
 }
 
 
@@ -31,9 +32,8 @@ def in_options(message: str) -> str:
         message = message.replace(phrase, here)
 
     def option(found: re.Match[str]) -> str:
-        name, value = found.groups()
-        here = _option(name)
-        return here if value in (None, "...") else f"{here} {value}"
+        name, value = found[1], (found[2] or "").strip("'")
+        return _option(name) if value in ("", "...") else f"{_option(name)} {value}"
 
     message = _BEGINNING.sub(lambda found: _option(found[0]), message)
     return _GIVEN.sub(option, message)

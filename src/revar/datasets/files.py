@@ -14,7 +14,7 @@ from numpy.lib.npyio import NpzFile
 
 from revar.datasets import episodes as of_episodes
 from revar.datasets.merging import merge_datasets
-from revar.errors import InputError, require_extra
+from revar.errors import InputError, kind_of, require_extra
 from revar.model.episodes import Episodes
 from revar.model.trajectory import Dataset
 
@@ -122,7 +122,7 @@ def dataset_of(source: Any, name: str) -> Dataset:
         )
     if isinstance(found, Dataset):
         return found
-    raise InputError(f"{name} is a {type(source).__name__}; it must be a Dataset or its file")
+    raise InputError(f"{name} is {kind_of(source)}; it must be a Dataset or its file")
 
 
 def append_dataset(dataset: Any, path: str | Path) -> Any:

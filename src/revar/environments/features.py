@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from revar.environments.opening import first_line
 from revar.environments.spaces import Layout, layout_of
-from revar.errors import InputError
+from revar.errors import InputError, kind_of
 from revar.model.arrays import FloatArray
 
 
@@ -41,7 +41,7 @@ class Features:
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         if not callable(function):
-            raise InputError(f"features is a {type(function).__name__}; it must be a function")
+            raise InputError(f"features is {kind_of(function)}; it must be a function")
         self._function = function
         self.width: int | None = None  # not known before it was asked
 

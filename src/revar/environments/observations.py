@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from revar.environments.stand_ins import known_spaces
-from revar.errors import InputError
+from revar.errors import InputError, kind_of
 from revar.model.arrays import FloatArray
 from revar.model.validation import as_floats, check_count
 
@@ -53,7 +53,15 @@ class Bins:
 
     @classmethod
     def uniform(cls, low: Any, high: Any, counts: Any) -> "Bins":
-        """Bins of equal width between `low` and `high`; the outermost reach to infinity."""
+        """Bins of equal width between `low` and `high`; the outermost reach to infinity.
+
+        Parameters
+        ----------
+        low, high
+            Bounds of every number of an observation.
+        counts
+            How many bins each has.
+        """
         lows, highs = (np.atleast_1d(as_floats(end, "ends of bins")) for end in (low, high))
         numbers = [check_count(count, "a number of bins") for count in np.atleast_1d(counts)]
         if not lows.shape == highs.shape == (len(numbers),):
@@ -76,7 +84,13 @@ class Bins:
         return tuple(len(part) + 1 for part in self.edges)
 
     def state(self, observation: Any) -> tuple[int, ...]:
-        """The bin of every number of an observation."""
+        """The bin of every number of an observation.
+
+        Parameters
+        ----------
+        observation
+            As the environment gives it.
+        """
         numbers = np.asarray(observation, dtype=np.float64).ravel().tolist()
         if len(numbers) != len(self.edges):
             raise InputError(
@@ -88,7 +102,13 @@ class Bins:
         return tuple(map(bisect_right, self.edges, numbers))
 
     def centre(self, state: tuple[int, ...]) -> FloatArray:
-        """The observation in the middle of the bins; outermost bins count as wide as the next."""
+        """The observation in the middle of the bins; outermost bins count as wide as the next.
+
+        Parameters
+        ----------
+        state
+            The bin of every number.
+        """
         return np.array([_centre(part, i) for part, i in zip(self.edges, state, strict=True)])
 
 
@@ -189,7 +209,7 @@ def make_encoding(space: Any, bins: Bins | None = None) -> StateEncoding:
     if bins is not None:
         if not isinstance(bins, Bins):
             raise InputError(
-                f"bins is a {type(bins).__name__}; it must be revar.Bins(...), made of the edges "
+                f"bins is {kind_of(bins)}; it must be revar.Bins(...), made of the edges "
                 f"of every number"
             )
         if not isinstance(space, spaces.Box):

@@ -8,7 +8,7 @@ import numpy as np
 
 from revar.environments.simulated import ModelEnvironment
 from revar.environments.stand_ins import known_spaces
-from revar.errors import InputError, MissingExtraError, require_extra
+from revar.errors import InputError, MissingExtraError, kind_of, require_extra
 from revar.model.mdp import TabularMDP
 from revar.model.validation import check_horizon, check_reward
 from revar.problems import Problem, find_problem, problems
@@ -50,7 +50,7 @@ def open_environment(env: Any, options: dict[str, Any] | None = None) -> Any:
     if callable(env):
         return _make(env, getattr(env, "__name__", type(env).__name__), options or {})
     raise InputError(
-        f"env is a {type(env).__name__}; it must be a Gymnasium environment or its id, "
+        f"env is {kind_of(env)}; it must be a Gymnasium environment or its id, "
         f"'module:factory', a function that makes one, a built-in problem or a TabularMDP"
     )
 
@@ -67,7 +67,7 @@ def to_gymnasium(mdp: Any) -> Any:
         The model.
     """
     if not isinstance(mdp, TabularMDP):
-        raise InputError(f"mdp is a {type(mdp).__name__}; it must be a TabularMDP")
+        raise InputError(f"mdp is {kind_of(mdp)}; it must be a TabularMDP")
     require_extra("gymnasium", "gym")
     return ModelEnvironment(mdp)
 
@@ -96,7 +96,10 @@ def built_in_policy(env: Any, options: dict[str, Any] | None) -> Any:
     """The target policy of a built-in problem."""
     problem = _built_in(env, options)
     if not isinstance(problem, Problem):
-        raise InputError("no policy is given, and only built-in problems bring their own")
+        raise InputError(
+            "no policy is given; give one, such as 'uniform': only built-in problems bring "
+            "their own"
+        )
     return problem.policy
 
 
@@ -121,16 +124,16 @@ def _built_in(env: Any, options: dict[str, Any] | None) -> Any:
 
 def _refuse_foreign(env: Any) -> None:
     """Refuse environments of other libraries, and say what to give instead."""
-    name = type(env).__name__
+    kind = kind_of(env)
     if hasattr(env, "num_envs") and not hasattr(env, "single_observation_space"):
         raise InputError(
-            f"env is a {name}, several environments as Stable-Baselines3 has them; give the id or "
+            f"env is {kind}, several environments as Stable-Baselines3 has them; give the id or "
             f"the function that makes one of them, and environments={env.num_envs} to play them "
             f"side by side"
         )
     if hasattr(env, "possible_agents"):
         raise InputError(
-            f"env is a {name}, an environment of several agents as PettingZoo has them; revar "
+            f"env is {kind}, an environment of several agents as PettingZoo has them; revar "
             f"plays one, so give a Gymnasium environment in which the moves of the others are part "
             f"of a step"
         )
@@ -168,7 +171,7 @@ def horizon_of(env: Any, horizon: int | None) -> int:
     if limit is None:
         name = type(base).__name__ if spec is None else spec.id
         raise InputError(
-            f"{name} has no time limit, so that an episode need not end; give a horizon"
+            f"{name} has no time limit, so that an episode need not end; give horizon="
         )
     return check_horizon(limit)
 
@@ -251,7 +254,7 @@ def _by_name(name: str, options: dict[str, Any]) -> Any:
     if _names_factory(name):
         made = import_object(name, "environment")
         if not callable(made):
-            raise InputError(f"environment {name!r} is a {type(made).__name__}, no factory")
+            raise InputError(f"environment {name!r} is {kind_of(made)}, no factory")
         return _make(made, name, options)
     gymnasium = require_extra("gymnasium", "gym")
     try:
@@ -280,7 +283,7 @@ def _make(factory: Any, name: str, options: dict[str, Any]) -> Any:
         ) from error
     _refuse_foreign(env)
     if not is_environment(env):
-        raise InputError(f"{name!r} made a {type(env).__name__}, which is no environment")
+        raise InputError(f"{name!r} made {kind_of(env)}, which is no environment")
     return env
 
 

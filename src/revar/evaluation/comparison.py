@@ -80,7 +80,13 @@ class ComparisonResult(CollectedResult):
         return self.ranking.joint.confidence
 
     def difference(self, first: str, second: str) -> Estimate:
-        """v(first) - v(second), from the errors that both have in common; it stands for itself."""
+        """v(first) - v(second), from the errors that both have in common; it stands for itself.
+
+        Parameters
+        ----------
+        first, second
+            Names of policies.
+        """
         return self.ranking.joint.difference(
             self._number(first), self._number(second), self.ranking.quantile
         )
@@ -185,7 +191,13 @@ class ComparisonResult(CollectedResult):
         return html_of_comparison(self)
 
     def plot(self, path: Any = None) -> Any:
-        """A forest plot as a matplotlib figure; saved where a path is given."""
+        """A forest plot as a matplotlib figure; saved where a path is given.
+
+        Parameters
+        ----------
+        path
+            A file; its ending says which kind.
+        """
         from revar.evaluation.plot import plot_comparison  # noqa: PLC0415 - needs matplotlib
 
         return plot_comparison(self, path)

@@ -240,7 +240,13 @@ class EvaluationResult(CollectedResult):
         return self.return_findings.critic
 
     def save_critic(self, path: str | Path) -> None:
-        """Write the critic (.npz), for the next evaluation: `critics=[path]`."""
+        """Write the critic (.npz), for the next evaluation: `critics=[path]`.
+
+        Parameters
+        ----------
+        path
+            A file that ends in .npz.
+        """
         self.critic.save(path)
 
     def __str__(self) -> str:
@@ -307,7 +313,13 @@ class EvaluationResult(CollectedResult):
         return html_of_value(self)
 
     def plot(self, path: Any = None) -> Any:
-        """The interval as it shrank, as a matplotlib figure; saved where a path is given."""
+        """The interval as it shrank, as a matplotlib figure; saved where a path is given.
+
+        Parameters
+        ----------
+        path
+            A file; its ending says which kind.
+        """
         from revar.evaluation.plot import plot_result  # noqa: PLC0415 - needs matplotlib
 
         return plot_result(self, path)

@@ -8,7 +8,7 @@ import numpy as np
 
 from revar.environments.observations import Bins, StateEncoding, encoding_of
 from revar.environments.opening import action_count, first_action
-from revar.errors import InputError
+from revar.errors import InputError, kind_of
 from revar.model.arrays import FloatArray
 from revar.model.validation import check_policy_name
 from revar.policies.forms import Constant, ObservationPolicy, fit_table, resolve_policy
@@ -124,7 +124,7 @@ def check_policies(policies: Any) -> dict[str, Any]:
     """Policies by name: at least two, each with a name that can be printed in a table."""
     if not isinstance(policies, Mapping):
         raise InputError(
-            f"policies are a {type(policies).__name__}; they must be a mapping from names to "
+            f"policies are {kind_of(policies)}; they must be a mapping from names to "
             f"policies, such as {{'old': old, 'new': new}}"
         )
     if len(policies) < 2:

@@ -82,7 +82,7 @@ def check_budget(
     given = {"episodes": episodes, "steps": steps, "budget": budget}
     named = [name for name, value in given.items() if value is not None]
     if len(named) != 1:
-        found = " and ".join(named) if named else "none"
+        found = " and ".join(f"{name}=" for name in named) if named else "none"
         raise InputError(
             f"collection needs one budget: episodes=, steps=, or budget= with cost=; got {found}"
         )

@@ -93,12 +93,24 @@ class Episodes(HasColumns):
         return np.repeat(np.arange(len(self)), self.lengths)
 
     def returns(self, discount: float) -> FloatArray:
-        """The discounted return of every episode, [episodes]."""
+        """The discounted return of every episode, [episodes].
+
+        Parameters
+        ----------
+        discount
+            Of later rewards.
+        """
         weighted = self.rewards * discount ** self.step_in_episode.astype(np.float64)
         return np.add.reduceat(weighted, self.start[:-1]) if len(self) else np.zeros(0)
 
     def part(self, first: int, end: int) -> "Episodes":
-        """The episodes from place `first` up to, without it, place `end`."""
+        """The episodes from place `first` up to, without it, place `end`.
+
+        Parameters
+        ----------
+        first, end
+            Places, from 0.
+        """
         start = self.start[first : end + 1]
         steps = slice(start[0], start[-1])
         return replace(
@@ -116,7 +128,13 @@ class Episodes(HasColumns):
         )
 
     def take(self, places: IntArray) -> "Episodes":
-        """The episodes at these places, in this order."""
+        """The episodes at these places, in this order.
+
+        Parameters
+        ----------
+        places
+            From 0; one may come more than once.
+        """
         lengths = self.lengths[places]
         start = np.concatenate([[0], np.cumsum(lengths)])
         steps = np.repeat(self.start[places] - start[:-1], lengths) + np.arange(start[-1])
@@ -136,7 +154,13 @@ class Episodes(HasColumns):
 
     @classmethod
     def join(cls, parts: Iterable["Episodes"]) -> "Episodes":
-        """All episodes of the parts, in their order; they are of one environment and policy."""
+        """All episodes of the parts, in their order; they are of one environment and policy.
+
+        Parameters
+        ----------
+        parts
+            Collections of episodes.
+        """
         every = list(parts)
         if not every:
             raise InputError("there are no episodes to join")

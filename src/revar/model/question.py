@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from revar.errors import InputError
+from revar.errors import InputError, kind_of
 from revar.model.arrays import FloatArray
 from revar.model.records import in_a_line
 from revar.model.validation import as_floats
@@ -154,14 +154,28 @@ class Question:
 
     @classmethod
     def about(cls, policies: FloatArray, combinations: Combinations) -> "Question":
-        """The question that asks for these combinations of the policies' values."""
+        """The question that asks for these combinations of the policies' values.
+
+        Parameters
+        ----------
+        policies
+            Arrays [J, S, A].
+        combinations
+            Which weighted sums of the values are asked for, and how much each counts.
+        """
         question = object.__new__(Question)
         question._ask(policies, combinations)
         return question
 
     @classmethod
     def of_value(cls, policy: Any) -> "Question":
-        """What is the value of `policy` [S, A]?"""
+        """What is the value of `policy` [S, A]?
+
+        Parameters
+        ----------
+        policy
+            The target policy.
+        """
         return Question([policy], [[1.0]])
 
     @property
@@ -229,8 +243,7 @@ class Best(Question):
 def _stack(policies: Any) -> FloatArray:
     if isinstance(policies, Mapping | str) or not isinstance(policies, Iterable):
         raise InputError(
-            f"policies are a {type(policies).__name__}; they must be a list of arrays "
-            f"[states, actions]"
+            f"policies are {kind_of(policies)}; they must be a list of arrays [states, actions]"
         )
     tables = [as_floats(policy, f"policy {number}") for number, policy in enumerate(policies)]
     if not tables:

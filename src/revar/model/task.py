@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from revar.errors import InputError
+from revar.errors import InputError, kind_of
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.budget import Budget, as_budget, check_visit_costs
 from revar.model.limits import Limits, check_limits
@@ -76,7 +76,7 @@ class Task:
                 raise InputError(f"policy has shape {policy.shape}; it must be [states, actions]")
             question = Question.of_value(policy)
         elif not isinstance(question, Question):
-            raise InputError(f"question is a {type(question).__name__}; it must be a Question")
+            raise InputError(f"question is {kind_of(question)}; it must be a Question")
         elif not np.array_equal(self.policy, question.policy):
             raise InputError("the policy of a task is not the mean of its question's policies")
         for name, policy in named_policies(question):
@@ -98,7 +98,21 @@ class Task:
         cost: Any = None,
         limits: Limits | None = None,
     ) -> "Task":
-        """The task of answering a question on `mdp`, or of evaluating a policy; with the model."""
+        """The task of answering a question on `mdp`, or of evaluating a policy; with the model.
+
+        Parameters
+        ----------
+        mdp
+            The model.
+        asked
+            A policy [S, A], or a Question.
+        budget
+            What may be spent; a number is one of episodes.
+        cost
+            What a step takes from a budget of cost: an array [S, A].
+        limits
+            What collection may not do.
+        """
         question = check_question(mdp, asked)
         return cls(
             policy=question.policy,

@@ -53,7 +53,17 @@ class Trajectory:
         last_successor: int = ENDED,
         propensities: Any = None,
     ) -> "Trajectory":
-        """An episode from its states, actions and rewards; by default it ended by itself."""
+        """An episode from its states, actions and rewards; by default it ended by itself.
+
+        Parameters
+        ----------
+        states, actions, rewards
+            One of each for every step.
+        last_successor
+            The state after the last step, if the episode was cut off there.
+        propensities
+            The probability with which each action was drawn.
+        """
         visited = _whole(states, "states")
         count = visited.size
         chances = np.full(count, np.nan) if propensities is None else propensities
@@ -127,7 +137,15 @@ class Dataset(HasColumns):
     def of(
         cls, trajectories: Iterable[Trajectory], labels: tuple[Hashable, ...] | None = None
     ) -> "Dataset":
-        """The episodes in the order given."""
+        """The episodes in the order given.
+
+        Parameters
+        ----------
+        trajectories
+            The episodes.
+        labels
+            What state i is, if it is more than a number.
+        """
         episodes = list(trajectories)
         lengths = np.array([len(episode) for episode in episodes], dtype=np.int64)
         start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
@@ -167,11 +185,23 @@ class Dataset(HasColumns):
         return Trajectory(**self._fields(steps))
 
     def head(self, episodes: int) -> "Dataset":
-        """The first `episodes` episodes."""
+        """The first `episodes` episodes.
+
+        Parameters
+        ----------
+        episodes
+            How many.
+        """
         return self.part(0, episodes)
 
     def part(self, first: int, end: int) -> "Dataset":
-        """The episodes from number `first` up to, without it, number `end`."""
+        """The episodes from number `first` up to, without it, number `end`.
+
+        Parameters
+        ----------
+        first, end
+            Numbers of episodes, from 0.
+        """
         start = self.start[first : end + 1]
         return Dataset(
             start - start[0],
@@ -182,7 +212,13 @@ class Dataset(HasColumns):
         )
 
     def renumbered(self, numbers: IntArray) -> "Dataset":
-        """The episodes with state i as `numbers[i]`, without labels."""
+        """The episodes with state i as `numbers[i]`, without labels.
+
+        Parameters
+        ----------
+        numbers
+            The new number of every state.
+        """
         following = np.append(numbers, ENDED)[self.successors]  # -1 picks the last: ENDED
         return replace(self, states=numbers[self.states], successors=following, labels=None)
 
@@ -192,7 +228,13 @@ class Dataset(HasColumns):
         return 1 + int(max(self.states.max(initial=-1), self.successors.max(initial=-1)))
 
     def label_of(self, state: int) -> Hashable:
-        """What a state is: its label, or its number where there are no labels."""
+        """What a state is: its label, or its number where there are no labels.
+
+        Parameters
+        ----------
+        state
+            Its number.
+        """
         return state if self.labels is None else self.labels[state]
 
     @property

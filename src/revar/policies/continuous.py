@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from revar.environments.spaces import ArrayLayout, Layout, NumberLayout, PartsLayout
-from revar.errors import InputError
+from revar.errors import InputError, kind_of
 from revar.model.arrays import FloatArray
 from revar.model.law import Categorical, Law, Normal
 from revar.model.validation import as_floats
@@ -47,7 +47,7 @@ class GaussianPolicy:
     def __post_init__(self) -> None:
         if not callable(self.mean):
             raise InputError(
-                f"mean is a {type(self.mean).__name__}; it must be a function of the observation"
+                f"mean is {kind_of(self.mean)}; it must be a function of the observation"
             )
         if not callable(self.std):
             _check_std(as_floats(self.std, "std"), "std")
@@ -131,7 +131,7 @@ class DeterministicPolicy:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InputError(
-                f"a DeterministicPolicy is made of a {type(self.function).__name__}; it must be a "
+                f"a DeterministicPolicy is made of {kind_of(self.function)}; it must be a "
                 f"function from an observation to an action"
             )
 

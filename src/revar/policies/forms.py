@@ -221,7 +221,7 @@ def load_policy(name: str, epsilon: float | None = None, actions: int | None = N
     if epsilon is None:
         return policy
     if actions is None or isinstance(policy, str):
-        raise InputError("epsilon needs a policy that prefers an action")
+        raise InputError("epsilon= needs a policy that prefers an action")
     if callable(getattr(policy, "predict", None)):
         return policy_from_predictor(policy, actions, epsilon=epsilon)
     return epsilon_greedy(policy, epsilon, actions)

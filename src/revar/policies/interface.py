@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from revar.environments.opening import first_line
 from revar.environments.spaces import Layout, NumbersLayout, PartsLayout
-from revar.errors import InputError
+from revar.errors import InputError, kind_of
 from revar.model.arrays import FloatArray
 from revar.model.law import Law
 
@@ -223,7 +223,7 @@ def read_table(policy: Any) -> FloatArray:
     """A policy that is no function and no model, as an array of probabilities."""
     if tells_no_probabilities(policy):
         raise InputError(
-            f"policy is a {type(policy).__name__}, which tells no probabilities; a table needs "
+            f"policy is {kind_of(policy)}, which tells no probabilities; a table needs "
             f"them, and method 'critic' does not"
         )
     try:
@@ -232,7 +232,7 @@ def read_table(policy: Any) -> FloatArray:
         table = np.zeros(())
     if not table.ndim:
         raise InputError(
-            f"policy is a {type(policy).__name__}; it must be a function from an observation to "
+            f"policy is {kind_of(policy)}; it must be a function from an observation to "
             f"probabilities, an array of them, a policy of revar's, or an object with predict or "
             f"sample"
         )
@@ -266,7 +266,7 @@ def predict_best(model: Any, observation: Any) -> Any:
         )
     if answer[1] is not None:
         raise InputError(
-            f"predict of {type(model).__name__} gives a {type(answer[1]).__name__} as its state: "
+            f"predict of {type(model).__name__} gives {kind_of(answer[1])} as its state: "
             f"it is recurrent, and its actions depend on more than the observation"
         )
     return answer[0]

@@ -16,15 +16,15 @@ from tests.evaluation.returns.worlds import evaluate
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"strategy": "uniform"}, "strategy 'uniform' needs method 'table'"),
+        ({"strategy": "uniform"}, "strategy 'uniform' needs method='table'"),
         ({"limits": revar.Limits(max_ratio=2.0)}, "cannot keep limits="),
         ({"method": "critic", "bins": revar.Bins([[0.0]])}, "bins make a table"),
         ({"resets": -1}, "resets"),
         ({"prior": revar.Dataset.of([revar.Trajectory.of([0], [0], [1.0])])}, "prior is a Dataset"),
-        ({"critics": [3]}, "critics has a int"),
+        ({"critics": [3]}, "critics has an int"),
         ({"critics": [{"linear": 1}]}, "critics has a dict; it must be"),
         ({"critics": {"linear": 1}}, "critics has a dict; it must be"),
-        ({"critics": [dict]}, "critics has a class dict; it must be"),
+        ({"critics": [dict]}, "critics has the class dict; it must be"),
         ({"critics": ["nowhere.npz"]}, "nowhere.npz: no such file"),
         ({"save": "data.txt"}, "saved as .npz or .parquet"),
     ],

@@ -173,13 +173,13 @@ def _refuse_what_is_for_tables(settings: CollectionSettings, method: str) -> Non
     strategy = find_strategy(settings.strategy).id
     if strategy not in ("flow", "on-policy"):
         raise InputError(
-            f"method {method!r} plays the target policy itself; strategy {strategy!r} needs method "
-            f"'table'"
+            f"method {method!r} plays the target policy itself; strategy {strategy!r} needs "
+            f"method='table'"
         )
     if not check_limits(settings.limits).none:
         raise InputError(
             f"method {method!r} plays the target policy itself and cannot keep limits=; they need "
-            f"method 'table'"
+            f"method='table'"
         )
     if settings.bins is not None:
         raise InputError(f"bins make a table; method {method!r} takes observations as they are")

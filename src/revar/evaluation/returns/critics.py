@@ -10,7 +10,7 @@ import numpy as np
 from revar.critics.estimate import default_families
 from revar.critics.interface import ValueFunction
 from revar.environments.spaces import ArrayLayout, Layout
-from revar.errors import InputError
+from revar.errors import InputError, kind_of
 from revar.evaluation.returns.saving import FittedCritics, load_critics
 from revar.model.arrays import FloatArray
 from revar.model.law import Law
@@ -78,9 +78,9 @@ def choose_critics(critics: Any, served: Served) -> CriticChoice:
 
 
 def _no_critic(item: Any) -> InputError:
-    found = f"class {item.__name__}" if isinstance(item, type) else type(item).__name__
+    found = f"the class {item.__name__}" if isinstance(item, type) else kind_of(item)
     return InputError(
-        f"critics has a {found}; it must be the name of a family ('linear', 'network'), a saved "
+        f"critics has {found}; it must be the name of a family ('linear', 'network'), a saved "
         f"critic (.npz), an object with a method values, a function from inputs to values, or a "
         f"trained model with a value function"
     )
@@ -166,7 +166,7 @@ class _ModelValues:
             or served.inputs != observations.width
         ):
             raise InputError(
-                f"the value function of a {type(model).__name__} needs observations as they are, "
+                f"the value function of {kind_of(model)} needs observations as they are, "
                 f"and critics see {seen} of them here"
             )
         if not isinstance(model, StableBaselinesPolicy):

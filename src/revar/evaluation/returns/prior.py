@@ -9,7 +9,7 @@ import numpy as np
 
 from revar.datasets.files import Conditions, load_collected
 from revar.environments.spaces import inputs_of
-from revar.errors import InputError
+from revar.errors import InputError, kind_of
 from revar.evaluation.returns.critics import Served
 from revar.evaluation.returns.records import Setting
 from revar.model.episodes import Episodes
@@ -32,8 +32,7 @@ def use_prior(
     found, known = load_collected(prior) if isinstance(prior, str | Path) else (prior, None)
     if not isinstance(found, Episodes):
         raise InputError(
-            f"prior is a {type(found).__name__}; method {now.method!r} needs whole Episodes, or "
-            f"their file"
+            f"prior is {kind_of(found)}; method {now.method!r} needs whole Episodes, or their file"
         )
     if found.observation_space not in (None, setting.observation_space):
         raise InputError(

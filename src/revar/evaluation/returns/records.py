@@ -10,7 +10,7 @@ from revar.environments.descriptions import describe_space
 from revar.environments.features import Features, FeaturesOnly, observation_layout
 from revar.environments.opening import environment_seed
 from revar.environments.spaces import Layout, action_layout, check_finite
-from revar.errors import InputError
+from revar.errors import InputError, kind_of
 from revar.evaluation.amounts import Reported, ask_amount
 from revar.evaluation.stopping import EpisodeError, Stopped
 from revar.model.amounts import COST, STEPS, check_amount
@@ -201,7 +201,7 @@ def _cost_of_step(cost: Any, observations: Layout) -> CostOfStep:
         return (lambda _seen, _action, _info: 1.0) if cost == STEPS else Reported(COST, cost)
     if not callable(cost):
         raise InputError(
-            f"cost is a {type(cost).__name__}; with returns of episodes it must be a function of "
+            f"cost is {kind_of(cost)}; with returns of episodes it must be a function of "
             f"observation and action, or the name of an entry of info"
         )
 
