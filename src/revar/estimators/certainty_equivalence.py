@@ -24,6 +24,7 @@ from revar.model.arrays import (
     Outcomes,
     RunStatistics,
 )
+from revar.model.moments import ROUNDING
 from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
 from revar.model.tables import dot, total
@@ -279,22 +280,36 @@ def _filled_by_less(
     layers: Layers,
     discount: float,
 ) -> FilledValues:
-    """Values with gaps filled in that way of the two which leaves the smaller error."""
+    """Values with gaps filled in that way of the two which leaves the smaller error.
+
+    Between errors that differ by rounding nothing is chosen.
+    """
     visits = statistics.visits
     tried = tried_policy(policy, visits)
     found = filled_values(statistics, initial, policy, tried, layers, discount)
     if total(found.untried) > 0.0:
         tried = balanced_policy(policy, visits)
         other = filled_values(statistics, initial, policy, tried, layers, discount)
-        if _error_of(statistics, other) < _error_of(statistics, found):
+        if _error_left(statistics, other) < (1.0 - ROUNDING) * _error_left(statistics, found):
             return other
     return found
 
 
 @like_caller
-def _error_of(statistics: RunStatistics, found: FilledValues) -> float:
-    """The variance that visits leave, and what filling may miss."""
-    errors = _errors_of(statistics, found, found, False)
+def _error_left(statistics: RunStatistics, found: FilledValues) -> float:
+    """The variance that visits leave, and what filling may miss, wherever zero is.
+
+    A single visit takes the variance of the others alone: how unlike all visits are tells how many
+    steps follow them, too.
+    """
+    visits, weights, gains = statistics.visits, found.weights, found.gains
+    errors = np.zeros(weights.shape)
+    squares, freedom = _errors_seen(
+        *(statistics.outcomes, visits, weights, gains, weights, gains),
+        *(statistics.reward_squares / np.maximum(visits, 1), statistics.outcome_reward_mean),
+        *(False, errors),
+    )
+    _add_single_visits(visits, weights, weights, squares / max(1, freedom), errors)
     gaps = errors_of_actions(statistics, found, errors)
     return total(errors) + error_of_gaps(found, gaps, found, gaps)
 
