@@ -1,8 +1,9 @@
 """Certainty equivalence in plain NumPy, gaps filled: forward by masses, and from raw rewards.
 
-A pair without data takes the mean of the policy's other actions in its state. Mass on states
-without data is shared out, in proportion, to those with data that are occupied at the same step;
-where there are none, each further step pays the mean reward of all visits, and ends as often.
+A pair without data takes the mean of the policy's other actions in its state: by their shares, or
+by the shares over the chance that visits of the state show them, whichever errs less. Mass on
+states without data is shared out, in proportion, to those with data that are occupied at the same
+step; where there are none, each further step pays the mean reward of all visits, and ends as often.
 """
 
 from dataclasses import dataclass
@@ -49,7 +50,22 @@ def tried_shares(model: PlainModel, observed: Observed) -> Floats:
     has_data = np.zeros(model.policy.shape)
     for place in observed.rewards:
         has_data[place] = 1.0
-    shares = model.policy * has_data
+    return _scaled(model.policy * has_data)
+
+
+def balanced_shares(model: PlainModel, observed: Observed) -> Floats:
+    """The same where rare actions with data stand for rare ones without any."""
+    shares = tried_shares(model, observed)
+    for s in range(model.states):
+        visits = {a: len(observed.rewards.get((s, a), [])) for a in range(model.actions)}
+        if any(visits[a] == 0 for a in range(model.actions) if model.policy[s, a] > 0):
+            missed = (1 - model.policy[s]) ** sum(visits.values())
+            for a in np.flatnonzero(shares[s]):
+                shares[s, a] = model.policy[s, a] / (1 - missed[a])
+    return _scaled(shares)
+
+
+def _scaled(shares: Floats) -> Floats:
     total = shares.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(shares, total, out=np.zeros_like(shares), where=total > 0))
 
@@ -75,8 +91,15 @@ def filled(model: PlainModel, data: Dataset) -> Filled:
 
 
 def fill(model: PlainModel, observed: Observed) -> Filled:
+    """In that way of the two which leaves the smaller error."""
+    one = fill_by(tried_shares(model, observed), model, observed)
+    other = fill_by(balanced_shares(model, observed), model, observed)
+    left, instead = (error_of(observed, found, spread_counts=False) for found in (one, other))
+    return other if instead.variance < (1 - 1e-9) * left.variance else one
+
+
+def fill_by(shares: Floats, model: PlainModel, observed: Observed) -> Filled:
     """Mass forward, step by step; then values backward."""
-    shares = tried_shares(model, observed)
     known = shares.sum(axis=1) > 0
     reward = np.zeros(model.policy.shape)
     chance = np.zeros(model.chance.shape)
@@ -202,8 +225,17 @@ class Error:
         return self.visits + self.gaps
 
 
-def error_of(observed: Observed, found: Filled, *, known_transitions: bool = False) -> Error:
-    """From what each single visit was worth, W r + g."""
+def error_of(
+    observed: Observed,
+    found: Filled,
+    *,
+    known_transitions: bool = False,
+    spread_counts: bool = True,
+) -> Error:
+    """From what each single visit was worth, W r + g.
+
+    A pair with one visit has the variance of others; the spread of all counts as one more.
+    """
     samples = {
         place: found.weights[place] * np.array(seen)
         + (0.0 if known_transitions else found.gains[place][observed.outcomes[place]])
@@ -220,7 +252,7 @@ def error_of(observed: Observed, found: Filled, *, known_transitions: bool = Fal
     once = [place for place in samples if place not in often]
     alone = 0.0
     if once:
-        usual = np.inf
+        usual = np.inf if spread_counts else 0.0
         if freedom:
             weight = np.array([found.weights[place] for place in samples])
             means = np.array([worth[place] for place in samples])
@@ -229,7 +261,9 @@ def error_of(observed: Observed, found: Filled, *, known_transitions: bool = Fal
                 len(worths) * np.var(worths) / found.weights[place] ** 2
                 for place, worths in often.items()
             ]
-            usual = (sum(squares) + spread) / (freedom + 1)
+            usual = sum(squares) / freedom
+            if spread_counts:
+                usual = (sum(squares) + spread) / (freedom + 1)
         for place in once:
             parts[place] = usual * found.weights[place] ** 2
             alone += parts[place]

@@ -34,6 +34,7 @@ class Run:
         self.samples = episodes * model.horizon
         shape = model.states, model.actions
         self.rewards: dict[tuple[int, int], list[float]] = {pair: [] for pair in np.ndindex(*shape)}
+        self.successors: dict[tuple[int, int], list[int]] = {pair: [] for pair in self.rewards}
         self.outcomes: NDArray[np.int64] = np.zeros((*shape, model.states + 1), dtype=np.int64)
         self.scores: Floats = np.zeros(shape)
 
@@ -55,6 +56,7 @@ class Run:
                 outcome = place(chance, self.rng.random())
             mean, std = model.mean[state, action, outcome], model.std[state, action, outcome]
             self.rewards[state, action].append(mean + std * self.rng.standard_normal())
+            self.successors[state, action].append(outcome)
             self.outcomes[state, action, outcome] += 1
             if outcome == model.states:
                 return
@@ -116,8 +118,5 @@ class Run:
     def estimate(self) -> float:
         """Certainty equivalence, gaps filled."""
         tried = {pair: seen for pair, seen in self.rewards.items() if seen}
-        outcomes = {
-            pair: np.repeat(np.arange(self.model.states + 1), self.outcomes[pair]).tolist()
-            for pair in tried
-        }
-        return fill(self.model, Observed(tried, outcomes)).value
+        successors = {pair: self.successors[pair] for pair in tried}
+        return fill(self.model, Observed(tried, successors)).value

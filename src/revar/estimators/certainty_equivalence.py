@@ -24,13 +24,15 @@ from revar.model.arrays import (
     Outcomes,
     RunStatistics,
 )
+from revar.model.moments import ROUNDING
 from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
-from revar.model.tables import dot
+from revar.model.tables import dot, total
 from revar.model.task import Task, check_sums, named_policies
 from revar.model.trajectory import Dataset
 from revar.theory.gaps import (
     FilledValues,
+    balanced_policy,
     error_of_gaps,
     errors_of_actions,
     evident_error,
@@ -39,6 +41,7 @@ from revar.theory.gaps import (
     pair_worths,
     spread_of_worths,
     thin_share_of,
+    tried_policy,
     with_data,
 )
 from revar.theory.influence import influence, pair_covariance
@@ -228,7 +231,7 @@ def plug_in(
     found = [
         known_values(statistics, initial, policies[j], layers, discount)
         if known_transitions
-        else filled_values(statistics, initial, policies[j], layers, discount)
+        else _filled_by_less(statistics, initial, policies[j], layers, discount)
         for j in range(count)
     ]
     values = np.zeros(count)
@@ -253,20 +256,62 @@ def plug_in(
         evident[j] = evident_error(found[j], gaps[j])
         for k in range(j + 1):
             errors = _errors_of(statistics, found[j], found[k], known_transitions)
-            total, squares = _sum_errors(errors, statistics.visits)
+            variance, squares = _sum_errors(errors, statistics.visits)
             if initial_draws > 0:
                 first, other_first = found[j].table[0], found[k].table[0]
                 apart = _initial_error(
                     *(initial, initial_draws, first, values[j], other_first, values[k])
                 )
-                total += apart
+                variance += apart
                 squares += apart * apart / max(1, initial_draws - 1)
-            covariance[j, k] = total + error_of_gaps(found[j], gaps[j], found[k], gaps[k])
+            covariance[j, k] = variance + error_of_gaps(found[j], gaps[j], found[k], gaps[k])
             covariance[k, j] = covariance[j, k]
             if j == k:
                 covariance[j, j] = max(0.0, covariance[j, j])
-                freedom[j] = max(1.0, total * total / squares) if squares > 0.0 else inf
+                freedom[j] = max(1.0, variance * variance / squares) if squares > 0.0 else inf
     return PluggedIn(values, covariance, freedom, unvisited, thin_share, evident)
+
+
+@like_caller
+def _filled_by_less(
+    statistics: RunStatistics,
+    initial: FloatArray,
+    policy: FloatArray,
+    layers: Layers,
+    discount: float,
+) -> FilledValues:
+    """Values with gaps filled in that way of the two which leaves the smaller error.
+
+    Between errors that differ by rounding nothing is chosen.
+    """
+    visits = statistics.visits
+    tried = tried_policy(policy, visits)
+    found = filled_values(statistics, initial, policy, tried, layers, discount)
+    if total(found.untried) > 0.0:
+        tried = balanced_policy(policy, visits)
+        other = filled_values(statistics, initial, policy, tried, layers, discount)
+        if _error_left(statistics, other) < (1.0 - ROUNDING) * _error_left(statistics, found):
+            return other
+    return found
+
+
+@like_caller
+def _error_left(statistics: RunStatistics, found: FilledValues) -> float:
+    """The variance that visits leave, and what filling may miss, wherever zero is.
+
+    A single visit takes the variance of the others alone: how unlike all visits are tells how many
+    steps follow them, too.
+    """
+    visits, weights, gains = statistics.visits, found.weights, found.gains
+    errors = np.zeros(weights.shape)
+    squares, freedom = _errors_seen(
+        *(statistics.outcomes, visits, weights, gains, weights, gains),
+        *(statistics.reward_squares / np.maximum(visits, 1), statistics.outcome_reward_mean),
+        *(False, errors),
+    )
+    _add_single_visits(visits, weights, weights, squares / max(1, freedom), errors)
+    gaps = errors_of_actions(statistics, found, errors)
+    return total(errors) + error_of_gaps(found, gaps, found, gaps)
 
 
 @like_caller

@@ -135,9 +135,10 @@ def corrected_returns(
     explained = np.zeros(count)
     for fold in range(FOLDS):
         table = _learn_without(fold, steps, slots, outcomes, policy.shape)
-        found = filled_values(table, initial, policy, layers, discount)
+        tried = tried_policy(policy, table.visits)
+        found = filled_values(table, initial, policy, tried, layers, discount)
         _explain(
-            fold, steps, table, found.table, policy, initial, known_initial, discount, explained
+            fold, steps, table, found.table, tried, initial, known_initial, discount, explained
         )
     corrected = returns.copy()
     for fold in range(FOLDS):
@@ -185,7 +186,7 @@ def _learn_without(
     nothing = np.zeros(shape)
     return RunStatistics(
         Outcomes(outcomes.row_start, outcomes.successor, probability),
-        *(visits, reward_mean, nothing, nothing, nothing, counts, np.zeros(counts.size)),
+        *(visits, reward_mean, nothing, nothing, counts, np.zeros(counts.size)),
         np.zeros(states, dtype=np.int64),
     )
 
@@ -196,7 +197,7 @@ def _explain(
     steps: Steps,
     table: RunStatistics,
     values: FloatArray,
-    policy: FloatArray,
+    tried: FloatArray,
     initial: FloatArray,
     known_initial: bool,
     discount: float,
@@ -208,8 +209,7 @@ def _explain(
     the policy is zero.
     """
     row_start, successors, probability = table.outcomes
-    states, actions = policy.shape
-    tried = tried_policy(policy, table.visits)
+    states, actions = tried.shape
     first = 0.0
     for s in range(states):
         first += initial[s] * values[0, s]

@@ -35,20 +35,52 @@ class FilledValues(NamedTuple):
 @compiled
 def tried_policy(policy: FloatArray, visits: IntArray) -> FloatArray:
     """The policy among actions with data, [S, A]; rows of states without any are zero."""
-    tried = np.zeros(policy.shape)
+    shares = np.zeros(policy.shape)
     for s in range(policy.shape[0]):
-        share = 0.0
-        missing = False
-        for a in range(policy.shape[1]):
-            if policy[s, a] > 0.0:
-                if visits[s, a] > 0:
-                    share += policy[s, a]
-                else:
-                    missing = True
         for a in range(policy.shape[1]):
             if visits[s, a] > 0:
-                tried[s, a] = policy[s, a] / share if missing and share > 0.0 else policy[s, a]
-    return tried
+                shares[s, a] = policy[s, a]
+        _share_out_missing(policy, visits, s, shares)
+    return shares
+
+
+@compiled
+def balanced_policy(policy: FloatArray, visits: IntArray) -> FloatArray:
+    """The same, where rare actions with data stand for rare ones without any, [S, A].
+
+    A share is divided by the probability that n visits of the state show the action at all,
+    1 - (1 - pi)^n (Horvitz and Thompson 1952, "A generalization of sampling without replacement
+    from a finite universe"). Where shares are only scaled up, what the policy prefers stands for
+    what it avoids; here, a single visit may weigh much.
+    """
+    shares = tried_policy(policy, visits)
+    for s in range(policy.shape[0]):
+        entered = 0
+        missing = False
+        for a in range(policy.shape[1]):
+            entered += visits[s, a]
+            missing = missing or (policy[s, a] > 0.0 and visits[s, a] == 0)
+        if missing and entered > 0:
+            for a in range(policy.shape[1]):
+                if shares[s, a] > 0.0:
+                    shares[s, a] = policy[s, a] / (1.0 - (1.0 - policy[s, a]) ** entered)
+            _share_out_missing(policy, visits, s, shares)
+    return shares
+
+
+@compiled_in_place
+def _share_out_missing(
+    policy: FloatArray, visits: IntArray, state: int, shares: FloatArray
+) -> None:
+    """Scale the shares of a state so that they sum to 1, if an action of the policy has none."""
+    whole = 0.0
+    missing = False
+    for a in range(policy.shape[1]):
+        whole += shares[state, a]
+        missing = missing or (policy[state, a] > 0.0 and visits[state, a] == 0)
+    if missing and whole > 0.0:
+        for a in range(policy.shape[1]):
+            shares[state, a] /= whole
 
 
 @like_caller
@@ -56,12 +88,15 @@ def filled_values(
     statistics: RunStatistics,
     initial: FloatArray,
     policy: FloatArray,
+    tried: FloatArray,
     layers: Layers,
     discount: float,
 ) -> FilledValues:
-    """The values of `policy` [S, A] in the estimated model, with its gaps filled."""
+    """The values of `policy` [S, A] in the estimated model, with its gaps filled.
+
+    `tried` [S, A] says how actions with data stand for all: `tried_policy` or `balanced_policy`.
+    """
     outcomes = statistics.outcomes
-    tried = tried_policy(policy, statistics.visits)
     known = tried.sum(axis=1) > 0.0  # [S]
     usual_reward, going_on = _usual_visit(statistics)
     present, adrift, unknown = _occupied(

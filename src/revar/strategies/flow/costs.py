@@ -57,8 +57,8 @@ def estimate_influence(
             found = known_values(statistics, task.initial, policy, layers, discount)
             weights[j], gains[j] = found.weights, found.gains
         else:
-            found = filled_values(statistics, task.initial, policy, layers, discount)
             tried = tried_policy(policy, statistics.visits)
+            found = filled_values(statistics, task.initial, policy, tried, layers, discount)
             _share_out(
                 *(outcomes.row_start, policy, tried, found.weights, found.gains, found.unknown),
                 *(weights[j], gains[j]),
@@ -68,7 +68,8 @@ def estimate_influence(
             )
         first_values[j] = dot(task.initial, found.table[0])
     if count > 1 and not known_transitions:
-        found = filled_values(statistics, task.initial, task.policy, layers, discount)
+        tried = tried_policy(task.policy, statistics.visits)
+        found = filled_values(statistics, task.initial, task.policy, tried, layers, discount)
     return Influence(weights, gains, futures, first_values), found
 
 
