@@ -178,7 +178,7 @@ def test_plans_are_made_at_geometric_times() -> None:
     task = Task.of(problem.mdp, problem.policy, budget=1000).without_model()
     for growth, times in ((2.0, [2, 4, 8, 16, 32, 64]), (1.5, [2, 3, 4, 6, 9, 13, 19, 28, 42])):
         strategy = Flow(tuning=DEFAULT_TUNING._replace(growth=growth))
-        for episode in range(times[-1]):
+        for episode in range(1, times[-1]):
             due = min(time for time in times if time > episode)
             assert strategy.plan(task, collected(problem, episode)).lasts == due - episode
 
