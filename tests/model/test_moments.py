@@ -26,7 +26,7 @@ def assert_same(one: VisitStatistics, other: VisitStatistics) -> None:
     expected, found = one.run_statistics(16), other.run_statistics(16)
     for name in ("visits", "outcome_count", "initial_count"):
         assert np.array_equal(getattr(expected, name), getattr(found, name))
-    for name in ("mean", "squares", "cubes"):
+    for name in ("mean", "squares", "cubes", "quartics"):
         assert np.allclose(getattr(expected, f"reward_{name}"), getattr(found, f"reward_{name}"))
     assert np.allclose(expected.outcome_reward_mean, found.outcome_reward_mean)
     for left, right in zip(expected.outcomes, found.outcomes, strict=True):

@@ -82,9 +82,10 @@ def assert_summarises(statistics: VisitStatistics, trajectories: list[Trajectory
             assert statistics.reward_variance[state, action] == pytest.approx(
                 variance, rel=1e-9, abs=1e-12, nan_ok=True
             )
-            assert observed.reward_cubes[state, action] == pytest.approx(
-                ((rewards - mean) ** 3).sum(), rel=1e-9, abs=1e-8
-            )
+            for power, sums in ((3, observed.reward_cubes), (4, observed.reward_quartics)):
+                assert sums[state, action] == pytest.approx(
+                    ((rewards - mean) ** power).sum(), rel=1e-9, abs=1e-8
+                )
             pair = state * ACTIONS + action
             slots = slice(*observed.outcomes.row_start[pair : pair + 2])
             seen = sorted(set(rows.successor[(rows.state == state) & (rows.action == action)]))
@@ -112,7 +113,10 @@ def assert_same(one: VisitStatistics, other: VisitStatistics) -> None:
             np.testing.assert_allclose(
                 getattr(left, field), getattr(right, field), rtol=1e-9, atol=1e-12
             )
-        np.testing.assert_allclose(left.reward_cubes, right.reward_cubes, rtol=1e-9, atol=1e-8)
+        for field in ("reward_cubes", "reward_quartics"):
+            np.testing.assert_allclose(
+                getattr(left, field), getattr(right, field), rtol=1e-9, atol=1e-8
+            )
 
 
 @given(samples)
@@ -385,7 +389,7 @@ def test_steps_that_wait_are_summarised_as_if_one_by_one(runs: int) -> None:
         at_once.record_step(state, action, reward, successor, run=run)
         assert at_once.reward_mean.shape[1] == at_once.states  # read after each step
         place = (run, state, action)
-        count, *moments = plain.get(place, (0, 0.0, 0.0, 0.0))
+        count, *moments = plain.get(place, (0, 0.0, 0.0, 0.0, 0.0))
         plain[place] = (count + 1, *push_plainly(count + 1, *moments, reward))
         seen, mean = outcomes.get((*place, successor), (0, 0.0))
         outcomes[*place, successor] = (seen + 1, mean + (reward - mean) / (seen + 1))
@@ -393,7 +397,7 @@ def test_steps_that_wait_are_summarised_as_if_one_by_one(runs: int) -> None:
     assert same_bits(waiting, at_once)
     arrays = waiting.arrays()
     for place, expected in plain.items():
-        found = [arrays[name][place] for name in ("visits", "mean", "squares", "cubes")]
+        found = [arrays[name][place] for name in ("visits", "mean", "squares", "cubes", "quartics")]
         assert found == list(expected)
     for (run, state, action, successor), expected in outcomes.items():
         slot = np.flatnonzero(

@@ -186,7 +186,7 @@ def _learn_without(
     nothing = np.zeros(shape)
     return RunStatistics(
         Outcomes(outcomes.row_start, outcomes.successor, probability),
-        *(visits, reward_mean, nothing, nothing, counts, np.zeros(counts.size)),
+        *(visits, reward_mean, nothing, nothing, nothing, counts, np.zeros(counts.size)),
         np.zeros(states, dtype=np.int64),
     )
 

@@ -43,6 +43,7 @@ class RunStatistics(NamedTuple):
     reward_mean: FloatArray  # [S, A]
     reward_squares: FloatArray  # [S, A] sums of squared deviations
     reward_cubes: FloatArray  # [S, A]
+    reward_quartics: FloatArray  # [S, A]
     outcome_count: IntArray  # [slot]
     outcome_reward_mean: FloatArray  # [slot]
     initial_count: IntArray  # [S]

@@ -21,15 +21,16 @@ ROUNDING = 1e-9
 
 @inlined
 def push(
-    count: int, mean: float, squares: float, cubes: float, value: float
-) -> tuple[float, float, float]:
+    count: int, mean: float, squares: float, cubes: float, quartics: float, value: float
+) -> tuple[float, float, float, float]:
     """Mean and sums of powers of deviations after `value` came in as number `count`."""
     delta = value - mean
     step = delta / count
     gain = delta * step * (count - 1)
+    quartics += step * (step * (gain * (count * (count - 3.0) + 3.0) + 6.0 * squares) - 4.0 * cubes)
     cubes += step * (gain * (count - 2.0) - 3.0 * squares)
     mean += step
-    return mean, squares + delta * (value - mean), cubes
+    return mean, squares + delta * (value - mean), cubes, max(0.0, quartics)
 
 
 class Moments(NamedTuple):
@@ -39,6 +40,7 @@ class Moments(NamedTuple):
     mean: FloatArray
     squares: FloatArray  # sums of squared deviations
     cubes: FloatArray
+    quartics: FloatArray
 
 
 @compiled_in_place
@@ -50,6 +52,7 @@ def push_steps(
     mean: FloatArray,
     squares: FloatArray,
     cubes: FloatArray,
+    quartics: FloatArray,
     count: IntArray,
     outcome_mean: FloatArray,
 ) -> None:
@@ -63,11 +66,12 @@ def push_steps(
         run, slot = place[i] // slots, place[i] % slots
         p = pair[slot]
         number[run, p] += 1
-        mean[run, p], squares[run, p], cubes[run, p] = push(
+        mean[run, p], squares[run, p], cubes[run, p], quartics[run, p] = push(
             number[run, p],
             mean[run, p],
             squares[run, p],
             cubes[run, p],
+            quartics[run, p],
             reward[i],
         )
         count[run, slot] += 1
@@ -96,6 +100,11 @@ def merge_moments(one: Moments, other: Moments) -> Moments:
         + other.cubes
         + delta**3 * one.number * share * (rest - share)
         + 3.0 * delta * (rest * other.squares - share * one.squares),
+        one.quartics
+        + other.quartics
+        + delta**4 * one.number * share * (rest**2 - rest * share + share**2)
+        + 6.0 * delta**2 * (rest**2 * other.squares + share**2 * one.squares)
+        + 4.0 * delta * (rest * other.cubes - share * one.cubes),
     )
 
 
@@ -142,8 +151,8 @@ class EpisodeCounter:
         visits, mean = self._average(self._pair, weight, self._states * self._actions)
         count, outcome_mean = self._average(self._slot, weight, self._outcome.size)
         apart = self._rewards - mean[self._pair]
-        squares, cubes = (
-            np.bincount(self._pair, weight * apart**power, visits.size) for power in (2, 3)
+        squares, cubes, quartics = (
+            np.bincount(self._pair, weight * apart**power, visits.size) for power in (2, 3, 4)
         )
         pairs = (1, self._states, self._actions)
         return {
@@ -151,6 +160,7 @@ class EpisodeCounter:
             "mean": mean.reshape(pairs),
             "squares": squares.reshape(pairs),
             "cubes": cubes.reshape(pairs),
+            "quartics": quartics.reshape(pairs),
             "initial": np.bincount(self._first, times, self._states).astype(np.int64)[None],
             "pair": self._outcome // (self._states + 1),
             "successor": self._outcome % (self._states + 1) - 1,

@@ -45,6 +45,7 @@ class VisitStatistics:
         self._mean = np.zeros((count, capacity, actions))
         self._squares = np.zeros((count, capacity, actions))
         self._cubes = np.zeros((count, capacity, actions))
+        self._quartics = np.zeros((count, capacity, actions))
         self._initial = np.zeros((count, capacity), dtype=np.int64)
         self._slots: dict[tuple[int, int], int] = {}  # (pair, successor) -> slot
         self._pair = np.zeros(16, dtype=np.int64)
@@ -153,6 +154,7 @@ class VisitStatistics:
             reward_mean=self._mean[run, :states].copy(),
             reward_squares=self._squares[run, :states].copy(),
             reward_cubes=self._cubes[run, :states].copy(),
+            reward_quartics=self._quartics[run, :states].copy(),
             outcome_count=count,
             outcome_reward_mean=self._outcome_mean[run, order],
             initial_count=self._initial[run, :states].copy(),
@@ -307,7 +309,8 @@ class VisitStatistics:
         """Hold what a run has shown, and nothing else: the slots are those of `for_model`."""
         self._visits[0], self._number[0] = seen.visits, seen.visits
         self._mean[0], self._squares[0] = seen.reward_mean, seen.reward_squares
-        self._cubes[0], self._initial[0] = seen.reward_cubes, seen.initial_count
+        self._cubes[0], self._quartics[0] = seen.reward_cubes, seen.reward_quartics
+        self._initial[0] = seen.initial_count
         slots = seen.outcome_count.size
         self._count[0, :slots] = seen.outcome_count
         self._outcome_mean[0, :slots] = seen.outcome_reward_mean
@@ -324,6 +327,7 @@ class VisitStatistics:
             "mean": self._mean[:, :states],
             "squares": self._squares[:, :states],
             "cubes": self._cubes[:, :states],
+            "quartics": self._quartics[:, :states],
             "initial": self._initial[:, :states],
             "pair": self._pair[:slots],
             "successor": self._successor[:slots],
@@ -340,7 +344,7 @@ class VisitStatistics:
             arrays["pair"].tolist(), arrays["successor"].tolist(), strict=True
         ):
             made._slot(pair, successor)
-        for name in ("visits", "mean", "squares", "cubes", "initial"):
+        for name in ("visits", "mean", "squares", "cubes", "quartics", "initial"):
             getattr(made, f"_{name}")[:, :states] = arrays[name]
         made._number[:] = made._visits
         for name in ("count", "outcome_mean"):
@@ -389,6 +393,7 @@ class VisitStatistics:
             self._mean[part],
             self._squares[part],
             self._cubes[part],
+            self._quartics[part],
         )
 
     def _show(self, array: NDArray[Number]) -> NDArray[Number]:
@@ -414,7 +419,8 @@ class VisitStatistics:
         if missing <= 0:
             return
         extra = max(missing, self._visits.shape[1])
-        for name in ("_visits", "_number", "_mean", "_squares", "_cubes", "_initial"):
+        tables = ("_visits", "_number", "_mean", "_squares", "_cubes", "_quartics", "_initial")
+        for name in tables:
             array = getattr(self, name)
             widths = [(0, 0)] * array.ndim
             widths[1] = (0, extra)

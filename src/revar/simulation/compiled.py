@@ -71,7 +71,7 @@ _TASK = _tuple_type(
 )
 _OUTCOMES = _tuple_type(Outcomes, _INTS, _INTS, _FLOATS)
 _STATISTICS = _tuple_type(
-    RunStatistics, _OUTCOMES, _INT_TABLE, *[_FLOAT_TABLE] * 3, _INTS, _FLOATS, _INTS
+    RunStatistics, _OUTCOMES, _INT_TABLE, *[_FLOAT_TABLE] * 4, _INTS, _FLOATS, _INTS
 )
 _PLAN = _tuple_type(CompiledPlan, _FLOAT_CUBE, _FLOATS, _FLOAT_TABLE, _FLOATS, _INT_CUBE, _INTS)
 _PARAMETERS = _tuple_type(RuleParameters, _FLOATS, _INTS, boolean)
@@ -268,6 +268,7 @@ def _no_statistics(outcomes: Outcomes, visits: IntArray, known_transitions: bool
     return RunStatistics(
         _outcomes_to_fill(outcomes, known_transitions),
         visits,
+        np.zeros(visits.shape),
         np.zeros(visits.shape),
         np.zeros(visits.shape),
         np.zeros(visits.shape),

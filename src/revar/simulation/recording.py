@@ -17,16 +17,18 @@ def record_step(
     """Add one step to the run's statistics, as VisitStatistics.record_step does."""
     count = statistics.visits[state, action] + 1
     statistics.visits[state, action] = count
-    mean, squares, cubes = push(
+    mean, squares, cubes, quartics = push(
         count,
         statistics.reward_mean[state, action],
         statistics.reward_squares[state, action],
         statistics.reward_cubes[state, action],
+        statistics.reward_quartics[state, action],
         reward,
     )
     statistics.reward_mean[state, action] = mean
     statistics.reward_squares[state, action] = squares
     statistics.reward_cubes[state, action] = cubes
+    statistics.reward_quartics[state, action] = quartics
     statistics.outcome_count[slot] += 1
     statistics.outcome_reward_mean[slot] += (
         reward - statistics.outcome_reward_mean[slot]

@@ -1,6 +1,6 @@
 """The model that a run's statistics suggest, where few visits say little about the noise."""
 
-from math import isfinite
+from math import isfinite, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -24,16 +24,17 @@ class PooledNoise(NamedTuple):
 
 
 @like_caller
-def rare_size(squares: float, cubes: float, count: int) -> float:
-    """The square of the size of rewards that make a law lopsided: its skewness, in their units.
+def rare_size(squares: float, quartics: float, count: int) -> float:
+    """The square of the size of rewards that make a law's fourth moment more than a normal one's.
 
-    Rewards of 1 that are nearly always 0 have size 1, however rare they are; normal rewards have
-    size 0, once what chance makes of their skewness is taken off. A variance is known by the rare
-    rewards seen, not by the visits; and before they come, both it and the mean are too small.
+    Rewards of 1 that are nearly always 0 have size 1, however rare they are. Normal rewards have
+    size 0: the kurtosis of a sample must be two standard errors above theirs. A variance is known
+    by the rare rewards seen, not by the visits.
     """
-    if squares == 0.0 or not isfinite(cubes):
+    if squares == 0.0 or not isfinite(quartics):
         return 0.0
-    return max(0.0, (cubes / squares) ** 2 - 6.0 * squares / count**2)
+    normal = 3.0 + 2.0 * sqrt(24.0 / count)
+    return max(0.0, quartics / squares - normal * squares / count)
 
 
 @compiled
@@ -52,7 +53,7 @@ def pooled_noise(statistics: RunStatistics, by_outcome: bool) -> PooledNoise:
                 freedom += free
                 squares += noise
                 rare += noise * rare_size(
-                    statistics.reward_squares[s, a], statistics.reward_cubes[s, a], count
+                    statistics.reward_squares[s, a], statistics.reward_quartics[s, a], count
                 )
                 visits += count
                 moments += count * statistics.reward_mean[s, a] ** 2
@@ -83,7 +84,7 @@ def filled_variance(
         filled = max(0.0, filled - free)
         total = statistics.reward_squares[state, action]
         rare = rare_size(
-            total, statistics.reward_cubes[state, action], statistics.visits[state, action]
+            total, statistics.reward_quartics[state, action], statistics.visits[state, action]
         )
         rare *= squares / total
     if pooled.variance > 0.0:
