@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revar.errors import InputError
+from revar.errors import InputError, kind_of
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.estimator import Estimator, find_estimator
 from revar.estimators.smallest_error import SmallestError
@@ -107,7 +107,7 @@ def simulate(
         rule always do; True insists on the compiled loop.
     """
     if not isinstance(mdp, TabularMDP):
-        raise InputError(f"mdp is a {type(mdp).__name__}; it must be a TabularMDP")
+        raise InputError(f"mdp is {kind_of(mdp)}; it must be a TabularMDP")
     strategy = find_strategy(strategy)
     estimator = find_estimator(strategy.estimators[0] if estimator is None else estimator)
     runs, allowed = check_count(runs, "runs"), check_budget(episodes, steps, budget, cost)
