@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import revar
-from revar.campaigns import Campaign, CampaignError, MemoryStorage
+from revar.campaigns import Campaign, CampaignError, MemoryStorage, Storage
 from revar.campaigns.defining import define
 from revar.campaigns.events import Acted
 from revar.campaigns.limits import LimitReport
@@ -247,10 +247,13 @@ def test_limits_hold_on_for_another_process_and_from_a_snapshot() -> None:
 
 WORKER = """
 import sys
-from revar.campaigns import Campaign
+from revar.campaigns import Campaign, MemoryStorage
+from tests.campaigns.test_limits import create_limited
 from tests.campaigns.worlds import World
 
 campaign, world, played = Campaign.open(sys.argv[1], "c"), World.named("gridworld"), 0
+for episode in create_limited(MemoryStorage(), world).episodes():  # all that is compiled is loaded
+    world.play_paid(episode, campaign.definition.limited_sums)
 print("ready", flush=True)
 sys.stdin.readline()
 for episode in campaign.episodes(poll=0.02):
@@ -260,11 +263,9 @@ print(played)
 """
 
 
-def test_two_processes_keep_to_one_budget_and_its_limits(tmp_path: Path) -> None:
-    world = World.named("gridworld")
-    address = f"sqlite:///{tmp_path}/campaigns.db"
-    campaign = Campaign.create(
-        address,
+def create_limited(storage: Storage | str, world: World) -> Campaign:
+    return Campaign.create(
+        storage,
         "c",
         policy=np.hstack([world.policy, np.zeros((16, 1))]),
         horizon=world.horizon,
@@ -272,6 +273,12 @@ def test_two_processes_keep_to_one_budget_and_its_limits(tmp_path: Path) -> None
         limits={"forbidden": [4], "max_ratio": 2, "min_return": "90%", "max_sums": {"odd": 2.5}},
         seed=2,
     )
+
+
+def test_two_processes_keep_to_one_budget_and_its_limits(tmp_path: Path) -> None:
+    world = World.named("gridworld")
+    address = f"sqlite:///{tmp_path}/campaigns.db"
+    campaign = create_limited(address, world)
     with ExitStack() as stack:
         command = [sys.executable, "-c", WORKER, address]
         pipes: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "text": True}

@@ -165,7 +165,7 @@ NEEDED = int(GRID.policy[0].argmax())
     ("options", "message"),
     [
         ({}, "needs one budget: .*; got none"),
-        ({"episodes": 5, "steps": 9}, "needs one budget: .*; got episodes and steps"),
+        ({"episodes": 5, "steps": 9}, "needs one budget: .*; got episodes= and steps="),
         ({"budget": 5.0}, "cost= what a step costs; give both"),
         ({"steps": 5, "cost": COSTS}, "give both, or episodes= or steps= alone"),
         ({"steps": 0}, "steps is 0; it must be a whole number of at least 1"),
