@@ -172,7 +172,10 @@ def test_the_compiled_rule_is_as_cautious_as_plans_are(known: bool, tuning: Tuni
 
 
 def test_where_ways_are_the_same_costs_alone_decide() -> None:
-    """The next state is drawn whatever is done; 12% above the limit with a doubt of 20 visits."""
+    """The next state is drawn whatever is done; 12% above the limit with a doubt of 20 visits.
+
+    Plans are made more often than by default, so that what they rest on decides.
+    """
     rng = np.random.default_rng(0)
     states, actions, episodes = 10, 3, 200
     law = rng.dirichlet(np.full(states, 20.0))
@@ -184,10 +187,11 @@ def test_where_ways_are_the_same_costs_alone_decide() -> None:
         5,
     )
     policy = np.tile([0.6, 0.3, 0.1], (states, 1))
-    visits = simulate(mdp, policy, "flow", episodes=episodes, runs=200).visits
+    often = Flow(tuning=DEFAULT_TUNING._replace(growth=1.5))
+    visits = simulate(mdp, policy, often, episodes=episodes, runs=200).visits
     errors = episodes * (one_step_costs(mdp, policy) / visits).sum(axis=(1, 2))
     above = errors / optimal_flow(mdp, policy).limit
-    assert above.mean() < 1.06
+    assert above.mean() < 1.045
 
 
 @pytest.mark.slow
