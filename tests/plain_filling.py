@@ -6,7 +6,7 @@ states without data is shared out, in proportion, to those with data that are oc
 step; where there are none, each further step pays the mean reward of all visits, and ends as often.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -80,6 +80,7 @@ class Filled:
     gains: Floats  # [S, A, S+1]
     ahead: Floats  # [S, A] their means
     untried: Floats  # [S, A] weight of pairs without data where others have some
+    missed: Floats  # [A] what filling takes from each action's weight, over all states
     unknown: Floats  # [S] weight of states without data
     unknown_error: float
     adrift_error: float
@@ -94,7 +95,10 @@ def fill(model: PlainModel, observed: Observed) -> Filled:
     """In that way of the two which leaves the smaller error."""
     one = fill_by(tried_shares(model, observed), model, observed)
     other = fill_by(balanced_shares(model, observed), model, observed)
-    left, instead = (error_of(observed, found, spread_counts=False) for found in (one, other))
+    left, instead = (
+        error_of(observed, replace(found, missed=found.untried.sum(axis=0)), spread_counts=False)
+        for found in (one, other)
+    )
     return other if instead.variance < (1 - 1e-9) * left.variance else one
 
 
@@ -156,8 +160,10 @@ def fill_by(shares: Floats, model: PlainModel, observed: Observed) -> Filled:
     total = weights.sum()
     unknown_error = np.sqrt(spread / total) if total > 0 else 0.0
     ahead = (chance * gains).sum(axis=2)
+    taken = weights.sum(axis=1, keepdims=True) * model.policy - weights
+    missed = taken[untried.sum(axis=1) > 0].sum(axis=0)
     return Filled(
-        value, table, weights, gains, ahead, untried, unknown, unknown_error, adrift_error
+        value, table, weights, gains, ahead, untried, missed, unknown, unknown_error, adrift_error
     )
 
 
@@ -198,6 +204,8 @@ def filled_where_known(model: PlainModel, data: Dataset) -> Filled:
         seen[place] = True
     known = np.any(seen & (model.policy > 0), axis=1)
     gaps = np.where(seen, 0.0, weights)
+    untried = np.where(known[:, None], gaps, 0.0)
+    shares = tried_shares(model, observed)
     apart = (weights * (rewards - observed.usual_reward) ** 2).sum() / weights.sum()
     return Filled(
         float(model.initial @ table[0, :-1]),
@@ -205,7 +213,8 @@ def filled_where_known(model: PlainModel, data: Dataset) -> Filled:
         weights,
         gains,
         (model.chance * gains).sum(axis=2),
-        np.where(known[:, None], gaps, 0.0),
+        untried,
+        (untried - untried.sum(axis=1, keepdims=True) * shares).sum(axis=0),
         np.where(known, 0.0, gaps.sum(axis=1)),
         np.sqrt(apart),
         0.0,
@@ -289,7 +298,7 @@ def _error_of_gaps(
             others = weight @ [worth[s, b] for b in here] / weight.sum()
             noise = parts[s, a] / found.weights[s, a] ** 2
             noise += sum(parts[s, b] for b in here) / weight.sum() ** 2
-            entered = found.weights[s].sum()
+            entered = weight.sum() + found.weights[s, a]
             compared[a].append((entered, own - others, noise))
     everything = [row for rows in compared.values() for row in rows]
     weight = np.array([found.weights[place] for place in worth])
@@ -300,6 +309,7 @@ def _error_of_gaps(
     elif weight.size:
         usual = weight @ (means - weight @ means / weight.sum()) ** 2 / weight.sum()
     error = (found.unknown**2).sum() * found.unknown_error**2 + found.adrift_error**2
+    own = (actions - 1) / actions
     for a in range(actions):
         alone = common = usual
         if compared[a]:
@@ -307,7 +317,7 @@ def _error_of_gaps(
             alone = _mean_square(compared[a])
             mean = entered @ apart / entered.sum()
             common = min(alone, mean**2 + (entered**2).sum() / entered.sum() ** 2 * alone)
-        error += alone * (found.untried[:, a] ** 2).sum() + common * found.untried[:, a].sum() ** 2
+        error += alone * (found.untried[:, a] ** 2).sum() + own * common * found.missed[a] ** 2
     return float(error)
 
 

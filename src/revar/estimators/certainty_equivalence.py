@@ -38,6 +38,7 @@ from revar.theory.gaps import (
     evident_error,
     filled_values,
     known_values,
+    nothing_made_up,
     pair_worths,
     spread_of_worths,
     thin_share_of,
@@ -311,7 +312,8 @@ def _error_left(statistics: RunStatistics, found: FilledValues) -> float:
     )
     _add_single_visits(visits, weights, weights, squares / max(1, freedom), errors)
     gaps = errors_of_actions(statistics, found, errors)
-    return total(errors) + error_of_gaps(found, gaps, found, gaps)
+    missed = nothing_made_up(found)
+    return total(errors) + error_of_gaps(missed, gaps, missed, gaps)
 
 
 @like_caller

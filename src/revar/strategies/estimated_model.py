@@ -10,17 +10,20 @@ from revar.model.arrays import FloatArray, RunStatistics
 from revar.model.moments import reward_noise
 from revar.theory.importance import OutcomeModel
 
-# Below so many visits the pooled reward variance fills in.
+# Below so many visits the usual reward variance fills in.
 PRIOR_VISITS = 4.0
 # And below so many rewards of a kind that is rare.
 PRIOR_RARE = 8.0
 
 
 class PooledNoise(NamedTuple):
-    """The noise of rewards within pairs, over all pairs."""
+    """The noise of rewards within pairs: over all pairs, and of each action in all states."""
 
     variance: float
     rare: float  # the square of a rare reward's size
+    squares: FloatArray  # [A] sums of squares
+    freedom: FloatArray  # [A] their degrees of freedom
+    rares: FloatArray  # [A] sums of squares times squares of sizes
 
 
 @like_caller
@@ -40,26 +43,28 @@ def rare_size(squares: float, quartics: float, count: int) -> float:
 @compiled
 def pooled_noise(statistics: RunStatistics, by_outcome: bool) -> PooledNoise:
     """The noise within pairs; before there is any, the mean square reward."""
-    freedom = 0
-    squares = 0.0
-    rare = 0.0
+    states, actions = statistics.visits.shape
+    freedom = np.zeros(actions)
+    squares = np.zeros(actions)
+    rares = np.zeros(actions)
     visits = 0
     moments = 0.0
-    for s in range(statistics.visits.shape[0]):
-        for a in range(statistics.visits.shape[1]):
+    for s in range(states):
+        for a in range(actions):
             count = statistics.visits[s, a]
             if count > 0:
                 noise, free = reward_noise(statistics, by_outcome, s, a)
-                freedom += free
-                squares += noise
-                rare += noise * rare_size(
+                freedom[a] += free
+                squares[a] += noise
+                rares[a] += noise * rare_size(
                     statistics.reward_squares[s, a], statistics.reward_quartics[s, a], count
                 )
                 visits += count
                 moments += count * statistics.reward_mean[s, a] ** 2
-    if freedom == 0:
-        return PooledNoise(moments / visits, 0.0)
-    return PooledNoise(squares / freedom, rare / squares if squares > 0.0 else 0.0)
+    if freedom.sum() == 0.0:
+        return PooledNoise(moments / visits, 0.0, squares, freedom, rares)
+    rare = rares.sum() / squares.sum() if squares.sum() > 0.0 else 0.0
+    return PooledNoise(squares.sum() / freedom.sum(), rare, squares, freedom, rares)
 
 
 @like_caller
@@ -71,25 +76,35 @@ def filled_variance(
     pooled: PooledNoise,
     prior_visits: float,
 ) -> float:
-    """The variance of a pair's reward, filled up with the pooled one.
+    """The variance of a pair's reward, filled up with what is usual.
 
-    It fills what visits lack to `prior_visits`; and as many visits as are expected to show
-    PRIOR_RARE rare rewards, of the size that the pair's own rewards suggest, or those of all pairs
-    where its own were equal so far.
+    That is the variance of the same action in other states, to which all pairs add as much as
+    `prior_visits` would: what is rare and large is often the doing of an action. It fills what
+    visits lack to `prior_visits`; and as many visits as are expected to show PRIOR_RARE rare
+    rewards, of the size that the pair's own rewards suggest, or the usual one where its own were
+    equal so far.
     """
     squares, free = reward_noise(statistics, by_outcome, state, action)
+    rare = 0.0
+    if squares > 0.0:
+        rare = rare_size(
+            statistics.reward_squares[state, action],
+            statistics.reward_quartics[state, action],
+            statistics.visits[state, action],
+        )
+    elsewhere = max(0.0, pooled.squares[action] - squares) + prior_visits * pooled.variance
+    rares = max(0.0, pooled.rares[action] - squares * rare)
+    rares += prior_visits * pooled.variance * pooled.rare
+    usual = elsewhere / (pooled.freedom[action] - free + prior_visits)
     filled = prior_visits - 1.0
-    rare = pooled.rare
     if squares > 0.0:
         filled = max(0.0, filled - free)
-        total = statistics.reward_squares[state, action]
-        rare = rare_size(
-            total, statistics.reward_quartics[state, action], statistics.visits[state, action]
-        )
-        rare *= squares / total
-    if pooled.variance > 0.0:
-        filled = max(filled, PRIOR_RARE * rare / pooled.variance)
-    return (squares + filled * pooled.variance) / (free + filled)
+        rare *= squares / statistics.reward_squares[state, action]
+    elif elsewhere > 0.0:
+        rare = rares / elsewhere
+    if usual > 0.0:
+        filled = max(filled, PRIOR_RARE * rare / usual)
+    return (squares + filled * usual) / (free + filled)
 
 
 @compiled

@@ -27,6 +27,7 @@ class FilledValues(NamedTuple):
     weights: FloatArray  # [S, A] W, by pairs with data
     gains: FloatArray  # [slot] g
     untried: FloatArray  # [S, A] weight of pairs without data, in states with data
+    missed: FloatArray  # [A] what filling takes from the weight of each action, over all states
     unknown: FloatArray  # [S] weight of states without data
     unknown_error: float  # standard deviation of what filling a state may miss
     adrift_error: float  # error of steps at which no state with data is occupied
@@ -111,7 +112,10 @@ def filled_values(
         *(values, weights, gains),
     )
     untried = _untried(policy, statistics.visits, weights)
-    return FilledValues(values, weights, gains, untried, unknown, unknown_error, adrift_error)
+    missed = _missed(policy, weights, untried)
+    return FilledValues(
+        values, weights, gains, untried, missed, unknown, unknown_error, adrift_error
+    )
 
 
 @compiled_in_place
@@ -187,6 +191,26 @@ def _untried(policy: FloatArray, visits: IntArray, weights: FloatArray) -> Float
             if visits[s, a] == 0:
                 untried[s, a] = entered * policy[s, a]
     return untried
+
+
+@compiled
+def _missed(policy: FloatArray, weights: FloatArray, untried: FloatArray) -> FloatArray:
+    """What actions weigh less than the policy has it, over all states with gaps, [A].
+
+    An action without data in one state may stand for more than itself in another.
+    """
+    states, actions = policy.shape
+    missed = np.zeros(actions)
+    for s in range(states):
+        entered = 0.0
+        gap = 0.0
+        for a in range(actions):
+            entered += weights[s, a]
+            gap += untried[s, a]
+        if gap > 0.0:
+            for a in range(actions):
+                missed[a] += entered * policy[s, a] - weights[s, a]
+    return missed
 
 
 @like_caller
@@ -429,13 +453,28 @@ def error_of_gaps(
         *(other.unknown, other.unknown_error, other.untried, other_errors.alone),
         one.adrift_error * other.adrift_error,
     )
-    return error + _add_up(one.untried, one_errors.common, other.untried, other_errors.common)
+    return error + _add_up(one.missed, one_errors.common, other.missed, other_errors.common)
+
+
+@like_caller
+def nothing_made_up(found: FilledValues) -> FilledValues:
+    """The same as if an action were missed wherever it has no data, whatever it does elsewhere."""
+    return FilledValues(
+        found.table,
+        found.weights,
+        found.gains,
+        found.untried,
+        found.untried.sum(axis=0),
+        found.unknown,
+        found.unknown_error,
+        found.adrift_error,
+    )
 
 
 @like_caller
 def evident_error(found: FilledValues, errors: ActionErrors) -> float:
     """What filling is seen to add to the squared error of a value."""
-    return _add_up(found.untried, errors.evident, found.untried, errors.evident)
+    return _add_up(found.missed, errors.evident, found.missed, errors.evident)
 
 
 @compiled_in_place
@@ -462,18 +501,17 @@ def _add_apart(
 
 @compiled_in_place
 def _add_up(
-    untried: FloatArray, errors: FloatArray, other_untried: FloatArray, other_errors: FloatArray
+    missed: FloatArray, errors: FloatArray, other_missed: FloatArray, other_errors: FloatArray
 ) -> float:
-    """Products of errors [A] that are the same in all states."""
+    """Products of errors [A] that are the same in all states.
+
+    What one of n actions misses others have too much of, and the difference to these is theirs as
+    well: of n alike differences (n - 1) / n is an action's own.
+    """
     error = 0.0
-    for a in range(untried.shape[1]):
-        here = 0.0
-        there = 0.0
-        for s in range(untried.shape[0]):
-            here += untried[s, a]
-            there += other_untried[s, a]
-        error += here * there * errors[a] * other_errors[a]
-    return error
+    for a in range(missed.size):
+        error += missed[a] * other_missed[a] * errors[a] * other_errors[a]
+    return error * (missed.size - 1) / missed.size
 
 
 @like_caller
@@ -494,9 +532,11 @@ def known_values(
     values = backward_values(statistics.outcomes, rewards, one, layers, discount)
     weights, gains = influence(statistics.outcomes, initial, one, values, layers, discount)
     untried, unknown = _without_data(weights, statistics.visits, known)
+    filled = untried.sum(axis=1).reshape((states, 1))
+    missed = (untried - filled * tried).sum(axis=0)
     apart = rewards - usual_reward
     spread = total(weights * (apart * apart)) / total(weights)
-    return FilledValues(values, weights, gains, untried, unknown, sqrt(spread), 0.0)
+    return FilledValues(values, weights, gains, untried, missed, unknown, sqrt(spread), 0.0)
 
 
 @compiled

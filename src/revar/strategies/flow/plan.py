@@ -75,9 +75,12 @@ def plan_flow(
         gaps = gap_errors(task, statistics, found, noise)
     silent = total(noise) + total(gaps) == 0.0
     if silent:
+        gaps = least_seen(found, statistics.visits)
+        places = np.count_nonzero(found.weights) + np.count_nonzero(found.untried)
+        if budget * episode < spent * places:
+            return False  # with fewer episodes than pairs a search cannot look everywhere
         if round(log(episode, tuning.growth)) % 2 == 1:
             return False  # as often as not: the policy itself may lead to what varies
-        gaps = least_seen(found, statistics.visits)
     costs = noise + gaps if silent or task.policies.shape[0] == 1 else noise
     start_halfway(behavior, layers, policy)
     if task.limited:
