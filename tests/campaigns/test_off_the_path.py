@@ -23,8 +23,9 @@ from revar.campaigns.service.app import make_app
 from revar.campaigns.service.messages import CAMPAIGN_HEADER
 from revar.campaigns.service.metrics import Metrics
 from revar.campaigns.service.opening import Opener
+from revar.campaigns.state import CampaignState
 from revar.campaigns.storage import SQLiteStorage
-from revar.campaigns.storage.interface import Entry, Snapshot, StoredEvent
+from revar.campaigns.storage.interface import Entry, StoredEvent
 from revar.strategies.strategy import make_plan
 from tests.campaigns.test_service import code
 from tests.campaigns.test_service_operation import value
@@ -153,7 +154,7 @@ def test_opening_rests_while_others_ask(monkeypatch: pytest.MonkeyPatch) -> None
     took: list[float] = []
 
     def read_pages(
-        storage: Storage, entry: Entry, progress: Progress, snapshot: Snapshot | None
+        storage: Storage, entry: Entry, progress: Progress, state: CampaignState | None
     ) -> Campaign:
         if entry.name == "slow":
             for page in range(3):
@@ -164,7 +165,7 @@ def test_opening_rests_while_others_ask(monkeypatch: pytest.MonkeyPatch) -> None
                 began = time.monotonic()
                 progress(page, 3)
                 took.append(time.monotonic() - began)
-        return Campaign(storage, entry, progress, snapshot)
+        return Campaign(storage, entry, progress, state)
 
     monkeypatch.setattr(opening, "Campaign", read_pages)
     with TestClient(make_app(storage), base_url=LOOPBACK) as client:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
+import msgspec
 import pytest
 from benchmarks.long_log import HORIZON, STATES, events
 from starlette.testclient import TestClient
@@ -17,6 +18,7 @@ from revar.campaigns.service.app import make_app
 from revar.campaigns.service.metrics import Metrics
 from revar.campaigns.service.opening import Opener
 from revar.campaigns.service.watching import WatchedStorage
+from revar.campaigns.snapshots import _digest, read_snapshot
 from revar.campaigns.state import CampaignState
 from revar.campaigns.storage.interface import Snapshot, StoredEvent
 from tests.campaigns.test_readers_agree import assert_agree
@@ -84,6 +86,28 @@ def test_the_service_replays_no_long_log_itself(address: str, folded: list[int])
         plain = Campaign.open(storage, "long")
         assert sum(folded[1:]) == length + 1
         assert_agree([plain, campaign])
+
+
+def test_a_snapshot_that_is_whole_and_of_no_use_is_like_none(
+    tmp_path: Path, folded: list[int]
+) -> None:
+    """Its checksum is right, but it is that of another campaign, or of no state at all."""
+    with open_storage(f"sqlite:///{tmp_path}/c.db") as storage:
+        campaign, length = create(storage), STEPS // HORIZON * (1 + 2 * HORIZON)
+        other = Campaign.create(storage, "other", actions=2, horizon=1, episodes=1).snapshot()
+        assert other is not None
+        record = read_snapshot(other)
+        assert record is not None
+        broken = msgspec.structs.replace(record, leases=["of nobody"])
+        for data in (msgspec.msgpack.encode(broken), msgspec.msgpack.encode({"state": 1})):
+            body = _digest(length, data) + data
+            storage.save_snapshot(campaign.id, Snapshot(length, body))
+            found = Opener(storage, lambda: 0).open("long", lambda *_: None)
+            assert folded == []
+            assert found.status().steps == STEPS
+            kept = storage.load_snapshot(campaign.id)
+            assert kept is not None
+            assert kept.body != body  # what the process made stands in its place
 
 
 def test_a_status_over_http_comes_from_that_process(tmp_path: Path, folded: list[int]) -> None:

@@ -6,10 +6,11 @@ import io
 import json
 import logging
 import resource
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -421,6 +422,46 @@ def test_a_webhook_is_told_of_ends_and_stalls(
         assert value(client, 'revar_webhooks_total{result="sent"}') == 2
     told = [(each["event"], each["campaign"], each["condition"]) for each in messages]
     assert told == [("stalled", "ads", "stalled"), ("ended", "ads", "closed")]
+
+
+def test_a_reply_that_trickles_in_holds_up_no_other_message(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A byte of the first replies comes from time to time, for as long as anybody listens."""
+    for name, seconds in (("EVERY", 0.05), ("TIMEOUT", 0.5)):
+        monkeypatch.setattr(webhook, name, seconds)
+    monkeypatch.setattr(webhook, "TRIES", 1)
+    names = [f"slow-{number}" for number in range(webhook.AT_ONCE)]
+    storage = MemoryStorage()
+    for name in (*names, "last"):
+        Campaign.create(storage, name, actions=2, horizon=1, episodes=1)
+
+    def trickle(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            message = connection.recv(10_000)
+            while b'"last"' not in message:
+                connection.sendall(b"H")
+                time.sleep(0.05)
+            connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    def accept(server: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                threading.Thread(target=trickle, args=(connection,), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=accept, args=(server,), daemon=True).start()
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with TestClient(make_app(storage, webhook=address), base_url=LOOPBACK) as client:
+            time.sleep(0.2)
+            for name in (*names, "last"):
+                client.post(f"/api/campaigns/{name}/close", json={})
+            began = time.monotonic()
+            for line in ('"sent"} 1.0', f'"failed"}} {len(names)}.0'):
+                until(lambda: f"revar_webhooks_total{{result={line}" in client.get("/metrics").text)  # noqa: B023
+            assert time.monotonic() - began < 3.0
+    assert caplog.text.count("could not be told") == len(names)
 
 
 @pytest.mark.parametrize("address", ["file:///etc/passwd", "ftp://host/", "http:///", "nothing"])

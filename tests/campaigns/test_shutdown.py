@@ -120,7 +120,7 @@ def test_a_webhook_that_never_ends_its_answer_does_not_keep_the_service() -> Non
             finally:
                 process.kill()
         assert time.monotonic() - began < SOON
-        assert "ended while these were still at work: revar-webhook_0" in log
+        assert log == ""
         trickle.join(5)
 
 

@@ -68,7 +68,7 @@ class CampaignLog(ForkAware):
         storage: Storage,
         entry: Entry,
         progress: Progress | None = None,
-        snapshot: Snapshot | None = None,
+        state: CampaignState | None = None,  # as it was once
     ) -> None:
         ForkAware.__init__(self)
         self.storage = storage
@@ -87,12 +87,11 @@ class CampaignLog(ForkAware):
         self._torn = False  # a fork left the state in the middle of a change
         self._clock = LeaseClock(storage)
         with refuse_damage(entry):
-            self._open(progress, snapshot)
+            self._open(progress, state)
 
-    def _open(self, progress: Progress | None = None, snapshot: Snapshot | None = None) -> None:
-        if snapshot is None:
-            snapshot = self.storage.load_snapshot(self.id)
-        self._state = restore(self.definition, snapshot)
+    def _open(self, progress: Progress | None = None, state: CampaignState | None = None) -> None:
+        snapshot = self.storage.load_snapshot(self.id) if state is None else None
+        self._state = state or restore(self.definition, snapshot)
         self._snapshot_position = self._state.position
         unusable = snapshot is not None and self._state.position == 0
         with without_cycles():

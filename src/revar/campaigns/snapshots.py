@@ -117,18 +117,13 @@ def _restore(definition: Definition, position: int, record: SavedState) -> Campa
 
 def read_snapshot(snapshot: Snapshot) -> SavedState | None:
     """What was saved; None where it is damaged, or was written by a version with other rules."""
-    if not is_whole(snapshot):
+    data = snapshot.body[DIGEST:]
+    if snapshot.body[:DIGEST] != _digest(snapshot.position, data):
         return None
     try:
-        return msgspec.msgpack.decode(snapshot.body[DIGEST:], type=SavedState)
+        return msgspec.msgpack.decode(data, type=SavedState)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-
-
-def is_whole(snapshot: Snapshot) -> bool:
-    """Whether it is of this format, and undamaged."""
-    digest, data = snapshot.body[:DIGEST], snapshot.body[DIGEST:]
-    return digest == _digest(snapshot.position, data)
 
 
 def _digest(position: int, data: bytes) -> bytes:

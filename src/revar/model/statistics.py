@@ -229,7 +229,8 @@ class VisitStatistics:
         outcomes = list(zip(pair.tolist(), successors, strict=True))
         places: list[Any] = list(map(self._slots.get, outcomes))
         if None in places:
-            places = [self._slot(*outcome) for outcome in outcomes]
+            found = zip(places, outcomes, strict=True)
+            places = [self._slot(*new) if place is None else place for place, new in found]
         if run:
             places = [place + run * self._pair.size for place in places]
         np.add.at(self._visits[run].reshape(-1), pair, 1)

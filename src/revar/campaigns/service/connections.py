@@ -10,10 +10,14 @@ import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
+from urllib.parse import unquote
 
+import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
+
+from revar.campaigns.service.usual_requests import UsualReply, UsualRequest, read_usual
 
 MOST_CONNECTIONS = 1000
 RESERVED_FILES = 128  # for storages, the log, and connections that are being taken or dropped
@@ -70,11 +74,31 @@ class Connections(ServerState):
                 self.dropped(f"slow: {wait.value}")
 
 
+class Joined(h11.Connection):
+    """Has the head of a reply wait for what follows it: both are sent at once."""
+
+    _head = b""
+
+    def send(self, event: h11.Event) -> bytes | None:  # type: ignore[override]
+        """What is to be sent now."""
+        data = super().send(event)
+        if isinstance(event, h11.Response):
+            self._head, data = data or b"", b""
+        elif self._head and data is not None:
+            self._head, data = b"", self._head + data
+        return data
+
+
 class LimitedProtocol(H11Protocol):
     """A connection that notes while it waits for its caller."""
 
     server_state: Connections
     _unread = False  # more was sent than the caller has taken
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.conn = Joined(h11.SERVER)
+        self._usual: RequestResponseCycle | None = None  # a request that h11 knows nothing of
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A caller has connected."""
@@ -89,13 +113,67 @@ class LimitedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """A piece of a request: the clock starts again only with a new part of it."""
-        super().data_received(data)
+        usual = read_usual(data) if self._is_idle else None
+        if self._usual is not None:  # it is answered first
+            self.conn.receive_data(data)
+            self.flow.pause_reading()
+        elif usual is not None:
+            self._unset_keepalive_if_required()
+            self._answer(usual)
+        else:
+            super().data_received(data)
         self._look()
 
     def on_response_complete(self) -> None:
         """The next request may come."""
+        usual, self._usual = self._usual, None
         super().on_response_complete()
+        if usual is not None and self.conn.trailing_data[0] and not self.transport.is_closing():
+            self.handle_events()
         self._look()
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether a new request is waited for, of which nothing has come."""
+        waits = self._usual is None and self.conn.our_state is h11.IDLE
+        return waits and not self.conn.trailing_data[0]
+
+    def _answer(self, request: UsualRequest) -> None:
+        """Have the application answer, as h11's requests are."""
+        path, _, query = request.target.partition(b"?")
+        self.scope = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": "1.1",
+            "server": self.server,
+            "client": self.client,
+            "scheme": "http",
+            "method": "POST",
+            "root_path": "",
+            "path": unquote(path.decode("ascii")),
+            "raw_path": path,
+            "query_string": query,
+            "headers": request.headers,
+            "state": self.app_state.copy(),
+        }
+        self._usual = self.cycle = RequestResponseCycle(
+            scope=self.scope,
+            conn=UsualReply(),  # type: ignore[arg-type]
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            on_response=self.on_response_complete,
+        )
+        self.cycle.body += request.body
+        self.cycle.more_body = False
+        self.cycle.message_event.set()
+        task = self.loop.create_task(self.cycle.run_asgi(self.app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
 
     def pause_writing(self) -> None:
         """The caller has not taken what was sent."""

@@ -18,9 +18,10 @@ from typing import IO, Any
 
 from revar.campaigns.campaign import Campaign
 from revar.campaigns.log import Progress
-from revar.campaigns.snapshots import is_whole
+from revar.campaigns.snapshots import restore
+from revar.campaigns.state import CampaignState
 from revar.campaigns.storage.interface import Entry, Snapshot, Storage, StorageError
-from revar.campaigns.stored import find_entry
+from revar.campaigns.stored import empty_state, find_entry
 
 LONG = 50_000  # events: a process would take longer to start than to replay fewer
 PROCESSES = 4  # at once
@@ -43,7 +44,9 @@ class Opener:
     def open(self, name: str, progress: Progress) -> Campaign:
         """The campaign of that name, as it stands."""
         entry = find_entry(self._storage, name)
-        snapshot = self._replay_elsewhere(entry, progress)
+        state = _restore(entry, self._storage.load_snapshot(entry.id))
+        if self._storage.length(entry.id) - state.position >= LONG:
+            state = _restore(entry, self._replay_elsewhere(entry, progress))
         began, asked = time.monotonic(), self._asked()
 
         def note(read: int, length: int) -> None:
@@ -53,7 +56,8 @@ class Opener:
                 time.sleep(REST * (time.monotonic() - began))
             began, asked = time.monotonic(), self._asked()
 
-        return Campaign(self._storage, entry, note, snapshot)
+        # Without a state it looks for a snapshot itself: a process may have come a part of the way.
+        return Campaign(self._storage, entry, note, state if state.position > 0 else None)
 
     def stop(self) -> None:
         """Give up what is being replayed; who waits for it is told."""
@@ -63,18 +67,14 @@ class Opener:
                 process.kill()
 
     def _replay_elsewhere(self, entry: Entry, progress: Progress) -> Snapshot | None:
-        """What a process makes of a long log; the snapshot that is kept, where there is none."""
-        kept = self._storage.load_snapshot(entry.id)
-        known = kept.position if kept is not None and is_whole(kept) else 0
-        if self._storage.length(entry.id) - known < LONG:
-            return kept
+        """What a process makes of a long log; None where that is not possible."""
         try:
             order = pickle.dumps((self._storage, entry))
         except (TypeError, AttributeError, pickle.PicklingError):  # no other process can have it
-            return kept
+            return None
         process = self._start()
         if process is None:
-            return kept
+            return None
         try:
             made = _hear(process, order, progress)
         except Exception as error:  # whatever it said last, the log says it, too
@@ -89,7 +89,7 @@ class Opener:
         if isinstance(made, Snapshot):
             return made
         _logger.warning("the log of campaign %s is replayed by the service: %s", entry.name, made)
-        return self._storage.load_snapshot(entry.id)  # it may have come a part of the way
+        return None
 
     def _start(self) -> "subprocess.Popen[bytes] | None":
         """A process that waits for its order; None where there are many already."""
@@ -110,6 +110,11 @@ class Opener:
                 return None
             self._processes.add(process)
             return process
+
+
+def _restore(entry: Entry, snapshot: Snapshot | None) -> CampaignState:
+    """The state that was saved; where that is of no use, an empty one."""
+    return restore(empty_state(entry).definition, snapshot)
 
 
 def _hear(process: "subprocess.Popen[bytes]", order: bytes, progress: Progress) -> Any:

@@ -6,19 +6,15 @@ changes after the service has begun to look.
 
 import asyncio
 import logging
-import urllib.request
-from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPException
-from typing import Any
-from urllib.error import HTTPError
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
+import h11
 import msgspec
 
 from revar.campaigns.campaign import Campaign
 from revar.campaigns.rules import CampaignError
 from revar.campaigns.service.metrics import Metrics
-from revar.campaigns.service.threads import POOL, CampaignThreads
+from revar.campaigns.service.threads import CampaignThreads
 from revar.campaigns.state import CampaignState
 from revar.campaigns.status import condition_of
 from revar.campaigns.storage import StorageError
@@ -26,7 +22,9 @@ from revar.campaigns.storage.address import host_in_ascii
 from revar.errors import InputError
 
 EVERY = 5.0  # seconds between two looks
-TIMEOUT = 5.0  # seconds for a reply
+TIMEOUT = 5.0  # seconds for a message and the reply to it, however it comes
+AT_ONCE = 4  # messages
+PIECE = 4096  # bytes of a reply that are read at a time
 TRIES = 5
 PAUSE = 1.0  # seconds before the second try; each further one waits twice as long
 WORTH_TELLING = {"complete": "ended", "closed": "ended", "archived": "ended", "stalled": "stalled"}
@@ -82,7 +80,7 @@ class Webhook:
         self._told: dict[str, str] = {}  # events, by the campaign's id
         self._failed: set[str] = set()  # names that were logged
         self._sending: set[asyncio.Task[None]] = set()
-        self._pool = ThreadPoolExecutor(1, POOL + "webhook")
+        self._places = asyncio.Semaphore(AT_ONCE)
         self._looked = False
 
     async def watch(self) -> None:
@@ -97,7 +95,6 @@ class Webhook:
         finally:
             for task in self._sending:
                 task.cancel()
-            self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _look(self) -> None:
         try:
@@ -124,13 +121,14 @@ class Webhook:
 
     async def _send(self, message: WebhookMessage) -> None:
         """Send it, several times if need be."""
-        body, loop = msgspec.json.encode(message), asyncio.get_running_loop()
+        body = msgspec.json.encode(message)
         for attempt in range(TRIES):
             if attempt:
                 await asyncio.sleep(PAUSE * 2 ** (attempt - 1))
             try:
-                await loop.run_in_executor(self._pool, _post, self._address, body)
-            except (OSError, HTTPException) as error:
+                async with self._places, asyncio.timeout(TIMEOUT):
+                    await _post(urlsplit(self._address), body)
+            except (OSError, h11.ProtocolError) as error:
                 problem = error
             else:
                 self._metrics.webhooks.labels("sent").inc()
@@ -149,28 +147,30 @@ def _message(campaign: Campaign) -> WebhookMessage:
     return campaign.read(read)
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """What was not configured gets no message."""
-
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        """Follow nothing."""
-
-
-_opener = urllib.request.OpenerDirector()
-for _handler in (
-    urllib.request.HTTPHandler,
-    urllib.request.HTTPSHandler,
-    urllib.request.HTTPDefaultErrorHandler,
-    urllib.request.HTTPErrorProcessor,
-    _NoRedirects,
-):
-    _opener.add_handler(_handler())
-
-
-def _post(address: str, body: bytes) -> None:
-    request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
+async def _post(address: SplitResult, body: bytes) -> None:
+    """Send it; an error where another status than a good one comes back."""
+    secure = address.scheme == "https"
+    port = address.port or (443 if secure else 80)
+    reader, writer = await asyncio.open_connection(address.hostname, port, ssl=secure or None)
     try:
-        _opener.open(request, timeout=TIMEOUT).close()
-    except HTTPError as error:
-        with error:
-            raise OSError(f"it answered {error.code}") from None
+        connection = h11.Connection(h11.CLIENT)
+        asked = _request(address, len(body)), h11.Data(data=body), h11.EndOfMessage()
+        writer.write(b"".join(connection.send(event) for event in asked))
+        while not isinstance(reply := connection.next_event(), h11.Response):
+            if reply is h11.NEED_DATA:
+                connection.receive_data(await reader.read(PIECE))
+    finally:
+        writer.transport.abort()  # nothing else is of interest
+    if not 200 <= reply.status_code < 300:
+        raise OSError(f"it answered {reply.status_code}")
+
+
+def _request(address: SplitResult, length: int) -> h11.Request:
+    target = urlunsplit(("", "", address.path or "/", address.query, ""))
+    headers = {
+        "Host": address.netloc,
+        "Content-Type": "application/json",
+        "Content-Length": str(length),
+        "Connection": "close",
+    }
+    return h11.Request(method="POST", target=target, headers=list(headers.items()))
