@@ -75,12 +75,9 @@ def plan_flow(
         gaps = gap_errors(task, statistics, found, noise)
     silent = total(noise) + total(gaps) == 0.0
     if silent:
+        if not _search_is_due(found, episode, budget * episode / spent, tuning.growth):
+            return False
         gaps = least_seen(found, statistics.visits)
-        places = np.count_nonzero(found.weights) + np.count_nonzero(found.untried)
-        if budget * episode < spent * places:
-            return False  # with fewer episodes than pairs a search cannot look everywhere
-        if round(log(episode, tuning.growth)) % 2 == 1:
-            return False  # as often as not: the policy itself may lead to what varies
     costs = noise + gaps if silent or task.policies.shape[0] == 1 else noise
     start_halfway(behavior, layers, policy)
     if task.limited:
@@ -130,6 +127,16 @@ def _asked_costs(
             if square_gap > 0.0:
                 costs[q] /= square_gap
     return costs, weights, found
+
+
+def _search_is_due(found: FilledValues, episode: int, left: float, growth: float) -> bool:
+    """Whether a plan goes where little was seen, while nothing has varied.
+
+    With fewer episodes than pairs a search cannot look everywhere. And as often as not the policy
+    itself may lead to what varies.
+    """
+    pairs = np.count_nonzero(found.weights + found.untried)
+    return left >= pairs and round(log(episode, growth)) % 2 == 0
 
 
 @compiled_in_place
