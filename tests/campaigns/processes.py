@@ -144,7 +144,11 @@ def await_service(port: int) -> None:
 
 def warm_up() -> None:
     """Load compiled code and the server before the first fork."""
-    for module in ("uvicorn.protocols.http.auto", "uvicorn.lifespan.on", "uvicorn.loops.auto"):
+    for module in (
+        "uvicorn.protocols.http.httptools_impl",
+        "uvicorn.lifespan.on",
+        "uvicorn.loops.auto",
+    ):
         importlib.import_module(module)
     make_app(MemoryStorage())
     campaign = Campaign.create(

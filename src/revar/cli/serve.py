@@ -68,7 +68,7 @@ def serve(
     from revar.campaigns.storage import open_storage
     from revar.errors import require_extra
 
-    for module in ("uvicorn", "starlette", "jinja2", "prometheus_client"):
+    for module in ("uvicorn", "httptools", "starlette", "jinja2", "prometheus_client"):
         require_extra(module, "serve")
     from revar.campaigns.service.app import serve as serve_campaigns
 

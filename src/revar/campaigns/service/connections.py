@@ -10,20 +10,20 @@ import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
-from urllib.parse import unquote
 
-import h11
+import httptools
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
-
-from revar.campaigns.service.usual_requests import UsualReply, UsualRequest, read_usual
 
 MOST_CONNECTIONS = 1000
 RESERVED_FILES = 128  # for storages, the log, and connections that are being taken or dropped
 TAKEN_AT_ONCE = 32  # connections, before anything else has its turn
 FILES_ON_WINDOWS = 512
 BACKLOG = 1024  # callers that may wait to be let in
+LARGEST_HEAD = 65_536  # bytes, give or take a piece
+PIECE = 4096  # bytes that are read at once: all requests that end in them wait for their replies
+VERSIONS = ("1.0", "1.1")
 
 
 class Wait(Enum):
@@ -74,31 +74,21 @@ class Connections(ServerState):
                 self.dropped(f"slow: {wait.value}")
 
 
-class Joined(h11.Connection):
-    """Has the head of a reply wait for what follows it: both are sent at once."""
+class LimitedProtocol(HttpToolsProtocol):
+    """A connection that notes while it waits for its caller.
 
-    _head = b""
-
-    def send(self, event: h11.Event) -> bytes | None:  # type: ignore[override]
-        """What is to be sent now."""
-        data = super().send(event)
-        if isinstance(event, h11.Response):
-            self._head, data = data or b"", b""
-        elif self._head and data is not None:
-            self._head, data = b"", self._head + data
-        return data
-
-
-class LimitedProtocol(H11Protocol):
-    """A connection that notes while it waits for its caller."""
+    What comes while a request is answered is left unread until then.
+    """
 
     server_state: Connections
     _unread = False  # more was sent than the caller has taken
+    _current: RequestResponseCycle | None = None  # the request that is answered, or was last
+    _pending = 0  # bytes since the last part of a request
+    _refusal: tuple[str, str] | None = None  # due once what came before is answered
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.conn = Joined(h11.SERVER)
-        self._usual: RequestResponseCycle | None = None  # a request that h11 knows nothing of
+        self._coming = bytearray()  # not read yet
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A caller has connected."""
@@ -109,71 +99,105 @@ class LimitedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Nobody is there any more."""
         self.server_state.waiting.pop(self, None)
+        if self.pipeline and self._current is not None:  # else uvicorn tells it
+            self._current.disconnected = True
+            self._current.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """A piece of a request: the clock starts again only with a new part of it."""
-        usual = read_usual(data) if self._is_idle else None
-        if self._usual is not None:  # it is answered first
-            self.conn.receive_data(data)
-            self.flow.pause_reading()
-        elif usual is not None:
-            self._unset_keepalive_if_required()
-            self._answer(usual)
-        else:
-            super().data_received(data)
-        self._look()
+        self._unset_keepalive_if_required()
+        self._coming += data
+        self._read()
+
+    def on_headers_complete(self) -> None:
+        """A head is there."""
+        self._check_head()
+        if self.parser.should_upgrade():
+            return  # see `_parse`
+        super().on_headers_complete()
+        self.headers = []  # what follows the body is none of the request's headers
+        self._pending = 0
+        if not self.pipeline:
+            self._current = self.cycle
+
+    def on_body(self, body: bytes) -> None:
+        """A part of a body is there."""
+        super().on_body(body)
+        self._pending = 0
+
+    def on_message_complete(self) -> None:
+        """A request is there."""
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
+            self._pending = 0
 
     def on_response_complete(self) -> None:
         """The next request may come."""
-        usual, self._usual = self._usual, None
+        if self.pipeline:
+            self._current = self.pipeline[-1][0]
         super().on_response_complete()
-        if usual is not None and self.conn.trailing_data[0] and not self.transport.is_closing():
-            self.handle_events()
-        self._look()
+        self._read()
 
     @property
-    def _is_idle(self) -> bool:
-        """Whether a new request is waited for, of which nothing has come."""
-        waits = self._usual is None and self.conn.our_state is h11.IDLE
-        return waits and not self.conn.trailing_data[0]
+    def _owes_reply(self) -> bool:
+        """Whether a request is there that has not been answered."""
+        current = self._current
+        return current is not None and not (current.more_body or current.response_complete)
 
-    def _answer(self, request: UsualRequest) -> None:
-        """Have the application answer, as h11's requests are."""
-        path, _, query = request.target.partition(b"?")
-        self.scope = {
-            "type": "http",
-            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
-            "http_version": "1.1",
-            "server": self.server,
-            "client": self.client,
-            "scheme": "http",
-            "method": "POST",
-            "root_path": "",
-            "path": unquote(path.decode("ascii")),
-            "raw_path": path,
-            "query_string": query,
-            "headers": request.headers,
-            "state": self.app_state.copy(),
-        }
-        self._usual = self.cycle = RequestResponseCycle(
-            scope=self.scope,
-            conn=UsualReply(),  # type: ignore[arg-type]
-            transport=self.transport,
-            flow=self.flow,
-            logger=self.logger,
-            access_logger=self.access_logger,
-            access_log=self.access_log,
-            default_headers=self.server_state.default_headers,
-            message_event=asyncio.Event(),
-            on_response=self.on_response_complete,
-        )
-        self.cycle.body += request.body
-        self.cycle.more_body = False
-        self.cycle.message_event.set()
-        task = self.loop.create_task(self.cycle.run_asgi(self.app))
-        task.add_done_callback(self.tasks.discard)
-        self.tasks.add(task)
+    def _read(self) -> None:
+        """Read what has come, up to a request that is to be answered first."""
+        while self._coming and not (
+            self._owes_reply or self._refusal or self.transport.is_closing()
+        ):
+            piece = bytes(self._coming[:PIECE])
+            del self._coming[:PIECE]
+            self._parse(piece)
+        if self._coming:
+            self.transport.pause_reading()
+            self.flow.read_paused = False  # else whoever takes the body would end the pause
+        elif not self.flow.read_paused:
+            self.transport.resume_reading()
+        self._look()
+
+    def _parse(self, piece: bytes) -> None:
+        self._pending += len(piece)
+        try:
+            self.parser.feed_data(piece)
+        except httptools.HttpParserUpgrade as upgrade:
+            # Nothing is upgraded here. The parser has not read the body, as if there were none.
+            self._coming[:0] = self._head_without_upgrade() + piece[upgrade.args[0] :]
+            self._pending = 0
+        except httptools.HttpParserError:
+            reason = "Invalid HTTP request received."
+            self.logger.warning(reason)
+            self._refusal = "400 Bad Request", reason
+        if self._pending > LARGEST_HEAD:
+            self._refusal = "431 Request Header Fields Too Large", "the headers are too large"
+
+    def _check_head(self) -> None:
+        """Refuse what the parser lets through, but others may read in another way."""
+        version = self.parser.get_http_version()
+        names = [name for name, _ in self.headers]
+        hosts = names.count(b"host")
+        if (
+            version not in VERSIONS
+            or self.parser.get_method() == b"CONNECT"
+            or not self.url.startswith(b"/")
+            or hosts > 1
+            or (hosts == 0 and version == "1.1")
+        ):
+            raise httptools.HttpParserError
+        if b"transfer-encoding" in names:
+            coding = self.headers[names.index(b"transfer-encoding")][1]
+            if coding.lower() != b"chunked":
+                raise httptools.HttpParserError
+
+    def _head_without_upgrade(self) -> bytes:
+        version = self.parser.get_http_version().encode()
+        lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
+        lines += [b"%s: %s" % field for field in self.headers if field[0] != b"upgrade"]
+        return b"\r\n".join((*lines, b"", b""))
 
     def pause_writing(self) -> None:
         """The caller has not taken what was sent."""
@@ -190,10 +214,16 @@ class LimitedProtocol(H11Protocol):
     def refuse(self, status: str, reason: str, *headers: str) -> None:
         """Hang up, and say why where a reply is due that has not begun."""
         self.server_state.waiting.pop(self, None)
+        current = self._current
         if self._unread:
             self.transport.abort()
             return
-        if self.cycle is None or not self.cycle.response_started:  # else a reply to no request
+        # Else it would be a reply to no request.
+        if (
+            current is None
+            or not current.response_started
+            or (self._refusal and current.response_complete)
+        ):
             head = (f"HTTP/1.1 {status}", "Content-Type: text/plain", "Connection: close")
             length = f"Content-Length: {len(reason)}"
             self.transport.write("\r\n".join((*head, *headers, length, "", reason)).encode())
@@ -201,14 +231,16 @@ class LimitedProtocol(H11Protocol):
 
     def _look(self) -> None:
         """Note what the connection waits for now."""
-        cycle = self.cycle
+        current = self._current
         if self.transport.is_closing():
             self.server_state.waiting.pop(self, None)
+        elif self._refusal and not self._owes_reply:
+            self.refuse(*self._refusal)
         elif self._unread:
             self._wait_for(Wait.READING)
-        elif cycle is None or cycle.response_complete:
+        elif current is None or current.response_complete:
             self._wait_for(Wait.HEADERS)
-        elif cycle.more_body:
+        elif current.more_body:
             self._wait_for(Wait.BODY)
         else:
             self.server_state.waiting.pop(self, None)
