@@ -104,7 +104,7 @@ def filled_variance(
         rare = rares / elsewhere
     if usual > 0.0:
         filled = max(filled, PRIOR_RARE * rare / usual)
-    return (squares + filled * usual) / (free + filled)
+    return float((squares + filled * usual) / (free + filled))
 
 
 @compiled

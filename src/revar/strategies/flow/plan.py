@@ -136,7 +136,7 @@ def _search_is_due(found: FilledValues, episode: int, left: float, growth: float
     itself may lead to what varies.
     """
     pairs = np.count_nonzero(found.weights + found.untried)
-    return left >= pairs and round(log(episode, growth)) % 2 == 0
+    return bool(left >= pairs) and round(log(episode, growth)) % 2 == 0
 
 
 @compiled_in_place
