@@ -8,6 +8,7 @@ after the given time.
 """
 
 import argparse
+import http.client
 import json
 import os
 import random
@@ -64,7 +65,7 @@ class Probe(threading.Thread):
             try:
                 with urllib.request.urlopen(self.address, timeout=10) as reply:
                     reply.read()
-            except OSError:
+            except (OSError, http.client.HTTPException):  # it may end between head and body
                 self.nobody += 1
             else:
                 self.seconds.append(time.monotonic() - began)
