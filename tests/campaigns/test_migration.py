@@ -79,7 +79,7 @@ def test_an_old_snapshot_is_ignored(tmp_path: Path) -> None:
         plan = campaign.read(lambda state, _: state.collection.plan_in_force)
         assert plan is not None
         expected = np.array(
-            [[0.644943086913893, 0.35505691308610704], [0.2907899185481718, 0.7092100814518282]]
+            [[0.644943086913893, 0.35505691308610704], [0.34857070982513805, 0.651429290174862]]
         )
         assert plan.plan.scores[0] == pytest.approx(expected)
 

@@ -33,6 +33,9 @@ class Corridor(gymnasium.Env[Any, Any]):
 HALF = np.array([0.5, 0.5])
 
 
+OBSERVED = ("observation", "between", "beyond")  # faults of what is observed
+
+
 class Faulty(Corridor):
     """A corridor that does something wrong in step `when`, counted over all episodes."""
 
@@ -52,7 +55,9 @@ class Faulty(Corridor):
     def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
         self.steps += 1
         seen, reward, ended, cut, info = super().step(action)
-        if self.steps == self.when:
+        if self.steps == self.when and ended and self.fault in OBSERVED:
+            self.when += 1  # nobody looks at what is observed after the end
+        elif self.steps == self.when:
             if self.fault == "nan":
                 reward = float("nan")
             elif self.fault == "raise":

@@ -116,6 +116,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return  # see `_parse`
         super().on_headers_complete()
+        self._unset_keepalive_if_required()  # set by a reply before, if this was there by then
         self.headers = []  # what follows the body is none of the request's headers
         self._pending = 0
         if not self.pipeline:
@@ -215,7 +216,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """Hang up, and say why where a reply is due that has not begun."""
         self.server_state.waiting.pop(self, None)
         current = self._current
-        if self._unread:
+        if self._unread or self.transport.is_closing():
             self.transport.abort()
             return
         # Else it would be a reply to no request.
@@ -228,12 +229,17 @@ class LimitedProtocol(HttpToolsProtocol):
             length = f"Content-Length: {len(reason)}"
             self.transport.write("\r\n".join((*head, *headers, length, "", reason)).encode())
         self.transport.close()
+        self._look()
 
     def _look(self) -> None:
         """Note what the connection waits for now."""
         current = self._current
         if self.transport.is_closing():
-            self.server_state.waiting.pop(self, None)
+            # It is not closed before its caller has taken what was sent.
+            if self.transport.get_write_buffer_size() > 0:
+                self._wait_for(Wait.READING)
+            else:
+                self.server_state.waiting.pop(self, None)
         elif self._refusal and not self._owes_reply:
             self.refuse(*self._refusal)
         elif self._unread:
