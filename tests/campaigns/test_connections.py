@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from revar.campaigns.service.connections import LARGEST_HEAD, PIECE, Wait
+from revar.campaigns.service.connections import LARGEST_HEAD, PIECE, LimitedProtocol, Wait
 from tests.campaigns.test_slow_callers import limited
 
 HOST = "Host: 127.0.0.1"
@@ -275,3 +275,44 @@ def test_a_request_has_a_time_limit_behind_another() -> None:
             writer.close()
 
     asyncio.run(run())
+
+
+def test_a_request_that_waited_in_line_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time that a quiet connection has begins anew with it, though it was there already."""
+    made = LimitedProtocol.connection_made
+
+    def impatient(self: LimitedProtocol, transport: asyncio.Transport) -> None:
+        self.timeout_keep_alive = 0.05
+        made(self, transport)
+
+    monkeypatch.setattr(LimitedProtocol, "connection_made", impatient)
+    short = request("/first", "X-Pad: ")
+    first = request("/first", "X-Pad: " + "x" * (PIECE - len(short)))
+    assert len(first) == PIECE  # so that the second one is read when it is answered
+    wanted = [expected("/first", 2, "x-pad"), expected("/slow", 2)]
+    assert said(replies([first + request("/slow")], leaves=0.5)) == wanted
+
+
+async def much(scope: Any, receive: Any, send: Any) -> None:
+    """Says more than a connection holds, at once, and closes it."""
+    if scope["type"] == "http":
+        await receive()
+        headers = [(b"content-length", b"20000000"), (b"connection", b"close")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"x" * 20_000_000})
+
+
+def test_a_last_reply_that_nobody_takes_is_dropped() -> None:
+    async def run() -> int:
+        patience = {Wait.HEADERS: 60.0, Wait.BODY: 60.0, Wait.READING: 0.3}
+        async with limited(10, patience, much) as (port, dropped):
+            _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
+            writer.write(request("/"))
+            for _ in range(100):
+                await asyncio.sleep(0.05)
+                if dropped:
+                    break
+            writer.close()
+            return dropped["slow: a reader"]
+
+    assert asyncio.run(run()) == 1
