@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from revar.campaigns.service.connections import LARGEST_HEAD, PIECE, LimitedProtocol, Wait
+from revar.campaigns.service.connections import (
+    LARGEST_HEAD,
+    MOST_FIELDS,
+    PIECE,
+    LimitedProtocol,
+    Wait,
+)
 from tests.campaigns.test_slow_callers import limited
 
 HOST = "Host: 127.0.0.1"
@@ -282,7 +288,7 @@ def test_a_request_that_waited_in_line_has_its_time(monkeypatch: pytest.MonkeyPa
     made = LimitedProtocol.connection_made
 
     def impatient(self: LimitedProtocol, transport: asyncio.Transport) -> None:
-        self.timeout_keep_alive = 0.05
+        self.timeout_keep_alive = 0
         made(self, transport)
 
     monkeypatch.setattr(LimitedProtocol, "connection_made", impatient)
@@ -316,3 +322,9 @@ def test_a_last_reply_that_nobody_takes_is_dropped() -> None:
             return dropped["slow: a reader"]
 
     assert asyncio.run(run()) == 1
+
+
+def test_a_head_has_so_many_fields_at_most() -> None:
+    most = [f"X-{i}: 1" for i in range(MOST_FIELDS - 2)]  # besides Host and Content-Length
+    assert len(said(replies([request("/", *most)], leaves=0.2))) == 1
+    assert said(replies([request("/", *most, "X-More: 1")], leaves=0.2)) == ["400"]

@@ -22,6 +22,7 @@ TAKEN_AT_ONCE = 32  # connections, before anything else has its turn
 FILES_ON_WINDOWS = 512
 BACKLOG = 1024  # callers that may wait to be let in
 LARGEST_HEAD = 65_536  # bytes, give or take a piece
+MOST_FIELDS = 200  # of a head, or after a body
 PIECE = 4096  # bytes that are read at once: all requests that end in them wait for their replies
 VERSIONS = ("1.0", "1.1")
 
@@ -109,6 +110,12 @@ class LimitedProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         self._coming += data
         self._read()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A field is there: many small ones take far more room than they came in."""
+        if len(self.headers) >= MOST_FIELDS:
+            raise httptools.HttpParserError
+        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """A head is there."""
