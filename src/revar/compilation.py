@@ -6,19 +6,21 @@ interpreted results agree to the bit.
 
 Machine code is kept on disk. numba would keep it until the function's own file changes; here it
 is kept until any file of the numerical core changes, because functions of one file are compiled
-into those of another.
+into those of another. And numba numbers the files of a function's signatures: processes that
+compile it at the same time may give two of them the same file, so that one is taken for the other.
+Here files are named after what they hold.
 """
 
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import event
+from numba.core import caching, event
 from numba.extending import register_jitable
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -47,14 +49,43 @@ def _stamp_of_sources() -> str:
 SOURCE_STAMP = _stamp_of_sources()
 
 
+class KeptCode:
+    """The machine code of a function on disk, a file for each signature."""
+
+    def __init__(self, folder: str, name: str, stamp: str) -> None:
+        self._folder = Path(folder)
+        self._name = name
+        # What an older revar has kept may name modules that are gone: it must not be read.
+        self._stamp = hashlib.sha256(f"{numba.__version__} {stamp}".encode()).hexdigest()[:16]
+        files: Any = caching.IndexDataCacheFile
+        self._files = files(folder, name, stamp)
+
+    def load(self, key: tuple[Any, ...]) -> Any:
+        """What was kept for a signature and a machine, if anything was."""
+        with suppress(FileNotFoundError):
+            return self._files._load_data(self._name_of(key))
+        return None
+
+    def save(self, key: tuple[Any, ...], data: Any) -> None:
+        """Keep it, and remove what is out of date."""
+        self._files._save_data(self._name_of(key), data)
+        for path in self._folder.glob(f"{self._name}.*"):
+            if path.suffix in (".nbc", ".nbi") and f".{self._stamp}." not in path.name:
+                with suppress(OSError):
+                    path.unlink()
+
+    def _name_of(self, key: tuple[Any, ...]) -> str:
+        signature, *others = key
+        held = hashlib.sha256(repr((str(signature), others)).encode()).hexdigest()[:32]
+        return f"{self._name}.{self._stamp}.{held}.nbc"
+
+
 def _compile(function: Function, **options: Any) -> Function:
     plain = plain_function(function)
     dispatcher: Any = numba.njit(**options)(plain)
-    kept = dispatcher._cache._cache_file
-    kept._source_stamp = getattr(plain, "source_stamp", SOURCE_STAMP)
-    # The version is compared before anything else is read: what an older revar has kept may name
-    # modules that are gone.
-    kept._version = f"{numba.__version__} {kept._source_stamp}"
+    cache = dispatcher._cache
+    stamp = getattr(plain, "source_stamp", SOURCE_STAMP)
+    cache._cache_file = KeptCode(cache.cache_path, cache._impl.filename_base, stamp)
     compiled_function: Function = dispatcher
     return compiled_function
 
