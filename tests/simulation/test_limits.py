@@ -119,7 +119,7 @@ def test_the_first_plan_is_the_target_policy_where_sums_are_limited(limits: Limi
 def test_a_floor_costs_exploration() -> None:
     """At the target policy's own value: the return while collecting is not below it."""
     result = simulate(
-        GRID.mdp, GRID.policy, "flow", episodes=400, runs=100, seed=3,
+        GRID.mdp, GRID.policy, "flow", episodes=400, runs=30, seed=3,
         limits=Limits(min_return="100%"), keep_episodes=True, checkpoints=[400],
     )  # fmt: skip
     returns = [np.add.reduceat(data.rewards, data.start[:-1]).mean() for data in result.datasets]
