@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from revar.campaigns.service.connections import (
+from revar.campaigns.service.protocol import (
     LARGEST_HEAD,
     MOST_FIELDS,
     PIECE,

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from revar.campaigns.service.app import listen
-from revar.campaigns.service.connections import Connections, LimitedServer, Wait
+from revar.campaigns.service.connections import Connections, LimitedServer
+from revar.campaigns.service.protocol import Wait
 from tests.campaigns.serving import call, serving
 
 SLOW = 1100
