@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import socket
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -31,7 +33,7 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
     if scope["type"] != "http":
         return
     path, body, more = scope["path"], b"", True
-    while more and path != "/early":
+    while more and not path.startswith("/early"):
         message = await receive()
         if message["type"] == "http.disconnect":
             gone.append(path)
@@ -226,10 +228,18 @@ def test_a_head_may_be_large() -> None:
     assert found == [expected("/x", 2, "x", "connection", "http2-settings")] * 2
 
 
-def test_nothing_is_read_after_the_last_reply() -> None:
+@pytest.mark.parametrize(
+    "last",
+    [
+        request("/x", "Connection: close"),
+        request("/x", "Connection: Upgrade, close", "Upgrade: h2c"),
+        request("/x", "Connection: Upgrade", "Upgrade: h2c").replace(b"HTTP/1.1", b"HTTP/1.0"),
+    ],
+    ids=["closes", "would upgrade", "would upgrade from an old version"],
+)
+def test_nothing_is_read_after_the_last_reply(last: bytes) -> None:
     assert said(replies([request("/close") + request("/x")])) == [expected("/close", 2)]
-    asked = request("/x", "Connection: close") + request("/x")
-    assert said(replies([asked])) == [expected("/x", 2, "connection")]
+    assert said(replies([last + request("/x")])) == [expected("/x", 2, "connection")]
 
 
 def test_a_body_may_follow_its_reply() -> None:
@@ -265,6 +275,85 @@ def test_a_caller_is_told_to_go_on() -> None:
     expecting = request("/x", "Expect: 100-continue")
     found = replies([expecting[:-2], b"{}"], 0.1, 0.1)
     assert found.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200")
+
+
+def test_a_refused_request_gets_no_second_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its body turns out to be malformed while replies before it have not all been sent."""
+    made, asked = LimitedProtocol.connection_made, f"GET /early/{'x' * 2000} HTTP/1.1"
+
+    def narrow(self: LimitedProtocol, transport: asyncio.Transport) -> None:
+        made(self, transport)
+        found = transport.get_extra_info("socket")
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+
+    def ask(port: int) -> bytes:
+        with socket.socket() as caller:
+            caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            caller.settimeout(10)
+            caller.connect(("127.0.0.1", port))
+            caller.sendall(20 * raw(asked, HOST))
+            caller.sendall(raw("POST /early HTTP/1.1", HOST, CHUNKED, body="zz\r\n"))
+            time.sleep(0.3)  # until all is answered
+            found = b""
+            with suppress(ConnectionResetError):
+                while more := caller.recv(65_536):
+                    found += more
+            return found
+
+    async def run() -> None:
+        async with limited(10, dict.fromkeys(Wait, 60.0), echo) as (port, _):
+            found = said(await asyncio.to_thread(ask, port))
+        assert len(found) == 21
+        assert found[-1] == "400"
+
+    monkeypatch.setattr(LimitedProtocol, "connection_made", narrow)
+    asyncio.run(run())
+
+
+def test_part_of_a_head_behind_a_request_has_its_time() -> None:
+    """It is a request that has begun, not a quiet connection, and its caller is told."""
+
+    async def run() -> None:
+        patience = {Wait.HEADERS: 0.3, Wait.BODY: 60.0, Wait.READING: 60.0}
+        async with limited(10, patience, echo) as (port, dropped):
+            for path in ("/x", "/slow"):
+                found = await talk(port, [request(path) + request("/x")[:30]])
+                assert said(found) == [expected(path, 2), "408"]
+            assert dropped == {"slow: headers": 2}
+
+    asyncio.run(run())
+
+
+def test_a_quiet_connection_takes_part_of_a_head_for_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What closes a quiet connection does not close one where a head has begun."""
+    made = LimitedProtocol.connection_made
+
+    def impatient(self: LimitedProtocol, transport: asyncio.Transport) -> None:
+        self.timeout_keep_alive = 0
+        made(self, transport)
+
+    monkeypatch.setattr(LimitedProtocol, "connection_made", impatient)
+    pieces = [request("/first") + request("/x")[:30], request("/x")[30:]]
+    assert said(replies(pieces, 0.3, 0.3)) == [expected("/first", 2), expected("/x", 2)]
+
+
+def test_the_time_of_a_head_begins_with_it() -> None:
+    """Not with the end of the reply before it."""
+
+    async def run() -> None:
+        patience = {Wait.HEADERS: 1.5, Wait.BODY: 60.0, Wait.READING: 60.0}
+        async with limited(10, patience, echo) as (port, dropped):
+            # The server looks once a second.
+            pieces = [request("/first"), request("/x")[:30], request("/x")[30:]]
+            assert said(await talk(port, pieces, 1.2, 0.3)) == [
+                expected("/first", 2),
+                expected("/x", 2),
+            ]
+            assert not dropped
+
+    asyncio.run(run())
 
 
 def test_a_request_has_a_time_limit_behind_another() -> None:

@@ -33,6 +33,7 @@ class LimitedProtocol(HttpToolsProtocol):
     server_state: "Connections"
     _unread = False  # more was sent than the caller has taken
     _current: RequestResponseCycle | None = None  # the request that is answered, or was last
+    _begun = False  # a head that has not come to its end
     _pending = 0  # bytes since the last part of a request
     _refusal: tuple[str, str] | None = None  # due once what came before is answered
 
@@ -60,6 +61,13 @@ class LimitedProtocol(HttpToolsProtocol):
         self._coming += data
         self._read()
 
+    def on_message_begin(self) -> None:
+        """The first byte of a request is there: the time for its head begins."""
+        super().on_message_begin()
+        self._begun = True
+        if not self._unread:
+            self.server_state.waiting.pop(self, None)
+
     def on_header(self, name: bytes, value: bytes) -> None:
         """A field is there: many small ones take far more room than they came in."""
         if len(self.headers) >= MOST_FIELDS:
@@ -71,6 +79,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._check_head()
         if self.parser.should_upgrade():
             return  # see `_parse`
+        self._begun = False
         super().on_headers_complete()
         self._unset_keepalive_if_required()  # set by a reply before, if this was there by then
         self.headers = []  # what follows the body is none of the request's headers
@@ -95,6 +104,8 @@ class LimitedProtocol(HttpToolsProtocol):
             self._current = self.pipeline[-1][0]
         super().on_response_complete()
         self._read()
+        if self._begun:  # no quiet connection, which would be closed earlier
+            self._unset_keepalive_if_required()
 
     @property
     def _owes_reply(self) -> bool:
@@ -122,8 +133,12 @@ class LimitedProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade as upgrade:
-            # Nothing is upgraded here. The parser has not read the body, as if there were none.
-            self._coming[:0] = self._head_without_upgrade() + piece[upgrade.args[0] :]
+            # Nothing is upgraded here. The parser has not read the body, as if there were none,
+            # and reads no more where this is to be the last request.
+            head = self._head_without_upgrade()
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+            self._coming[:0] = head + piece[upgrade.args[0] :]
             self._pending = 0
         except httptools.HttpParserError:
             reason = "Invalid HTTP request received."
@@ -179,11 +194,14 @@ class LimitedProtocol(HttpToolsProtocol):
         if (
             current is None
             or not current.response_started
-            or (self._refusal and current.response_complete)
+            or (current.response_complete and (self._refusal or self._begun))
         ):
             head = (f"HTTP/1.1 {status}", "Content-Type: text/plain", "Connection: close")
             length = f"Content-Length: {len(reason)}"
             self.transport.write("\r\n".join((*head, *headers, length, "", reason)).encode())
+            if current is not None and not current.response_complete:
+                current.disconnected = True  # a reply of its own would be a second one
+                current.message_event.set()
         self.transport.close()
         self._look()
 
