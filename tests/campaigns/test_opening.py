@@ -1,5 +1,6 @@
 """A long log is replayed by a process of its own; nothing but the pace depends on that."""
 
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -122,10 +123,11 @@ def test_a_status_over_http_comes_from_that_process(tmp_path: Path, folded: list
     ("program", "why"),
     [
         ("import os; os._exit(3)", "its process ended"),
+        ("print('x' * 10**6, file=__import__('sys').stderr); 1 / 0", "ZeroDivisionError"),
         ("print('hello')", "its process ended"),
         ("import sys, pickle; pickle.dump('no such file', sys.stdout.buffer)", "no such file"),
     ],
-    ids=["crashes", "says something else", "cannot"],
+    ids=["crashes", "says why", "says something else", "cannot"],
 )
 def test_without_that_process_the_service_replays_the_log(
     program: str,
@@ -143,6 +145,22 @@ def test_without_that_process_the_service_replays_the_log(
         assert campaign.status().steps == STEPS
         assert sum(folded) == storage.length(campaign.id)
     assert why in caplog.text
+    assert len(caplog.text) < 2000
+
+
+def test_that_process_imports_nothing_from_where_it_runs(
+    tmp_path: Path, folded: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though the service itself may have been started in such a way."""
+    (tmp_path / "sqlite3.py").write_text("open('imported', 'w').close()")
+    with open_storage(f"sqlite:///{tmp_path}/c.db") as storage:
+        create(storage)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "path", ["", *sys.path])
+        campaign = Opener(storage, lambda: 0).open("long", lambda *_: None)
+        assert campaign.status().steps == STEPS
+    assert folded == []
+    assert not (tmp_path / "imported").exists()
 
 
 @pytest.mark.parametrize("processes", [0, 1])

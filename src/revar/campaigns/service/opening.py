@@ -27,6 +27,9 @@ LONG = 50_000  # events: a process would take longer to start than to replay few
 PROCESSES = 4  # at once
 REST = 1.0  # times as long as a page of a log took, for which somebody waits
 NICENESS = 10  # of a process that replays: whoever is asked meanwhile comes first
+MOST_WORDS = 1000  # bytes of its errors that are kept
+LINES = 3  # of these that the log tells
+PATIENCE = 1.0  # seconds for a process that has failed to end
 PROGRAM = "from revar.campaigns.service.opening import main; main()"
 _logger = logging.getLogger("revar.service")
 
@@ -75,10 +78,11 @@ class Opener:
         process = self._start()
         if process is None:
             return None
+        last_words = LastWords(process)
         try:
             made = _hear(process, order, progress)
         except Exception as error:  # whatever it said last, the log says it, too
-            made = f"its process ended: {error}"
+            made = f"its process ended: {error}{last_words.read()}"
         finally:
             with self._lock:
                 self._processes.remove(process)
@@ -93,16 +97,17 @@ class Opener:
 
     def _start(self) -> "subprocess.Popen[bytes] | None":
         """A process that waits for its order; None where there are many already."""
-        found = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        # It imports what this process would, and nothing from where that happens to run.
+        found = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         with self._lock:
             if self._stopped or len(self._processes) >= PROCESSES:
                 return None
             try:
                 process = subprocess.Popen(
-                    [sys.executable, "-c", PROGRAM],
+                    [sys.executable, "-P", "-c", PROGRAM],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
                     env=found,
                 )
             except OSError as error:
@@ -110,6 +115,29 @@ class Opener:
                 return None
             self._processes.add(process)
             return process
+
+
+class LastWords:
+    """The end of what a process writes as its errors, read all the time so that it never waits."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stderr is not None
+        self._stream, process.stderr = process.stderr, None  # nobody else is to read it
+        self._kept = b""
+        self._reader = threading.Thread(target=self._listen, daemon=True)
+        self._reader.start()
+
+    def _listen(self) -> None:
+        with self._stream:
+            while piece := os.read(self._stream.fileno(), MOST_WORDS):
+                self._kept = (self._kept + piece)[-MOST_WORDS:]
+
+    def read(self) -> str:
+        """The last lines, in parentheses; nothing where it said nothing."""
+        self._reader.join(PATIENCE)
+        lines = self._kept.decode(errors="replace").split("\n")
+        said = "; ".join([line.strip() for line in lines if line.strip()][-LINES:])
+        return f" ({said})" if said else ""
 
 
 def _restore(entry: Entry, snapshot: Snapshot | None) -> CampaignState:
