@@ -124,6 +124,35 @@ def test_a_webhook_that_never_ends_its_answer_does_not_keep_the_service() -> Non
         trickle.join(5)
 
 
+def test_replies_that_nobody_takes_end_without_a_traceback() -> None:
+    command = f"from {__name__} import MemoryStorage, run_service; run_service(MemoryStorage())"
+    asked = b"GET /api/openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process,
+        socket.socket() as deaf,
+    ):
+        try:
+            assert process.stdout is not None
+            port = int(process.stdout.readline().rpartition(":")[2])
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.connect(("127.0.0.1", port))
+            deaf.settimeout(1.0)
+            with suppress(TimeoutError):
+                deaf.sendall(2000 * asked)
+            time.sleep(1.0)  # until replies fill the connection
+            process.send_signal(signal.SIGTERM)
+            _, log = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert "timeout graceful shutdown exceeded" in log  # a request was under way
+    assert "Traceback" not in log
+
+
 def send_slowly(caller: socket.socket) -> None:
     """A reply of which a little comes all the time, until nobody listens."""
     with caller, suppress(OSError):

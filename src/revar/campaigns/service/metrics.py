@@ -106,10 +106,10 @@ class RequestRecorder:
         try:
             await self._app(scope, receive, note_status)
         except asyncio.CancelledError:  # the service ends: nobody else cancels a request
-            if status is not None:
-                raise
-            ending = reply_to_error(StorageError("the service is shutting down"))
-            await ending(scope, receive, note_status)
+            if status is None:
+                ending = reply_to_error(StorageError("the service is shutting down"))
+                await ending(scope, receive, note_status)
+            # Else the server closes the connection, and notes in a line that the reply has no end.
         finally:
             self._note(scope, status or 500, time.perf_counter() - began)
 
