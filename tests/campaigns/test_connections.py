@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from revar.campaigns.service.app import make_app
 from revar.campaigns.service.protocol import (
     LARGEST_HEAD,
     MOST_FIELDS,
@@ -20,6 +21,8 @@ from revar.campaigns.service.protocol import (
     LimitedProtocol,
     Wait,
 )
+from revar.campaigns.storage.interface import MemoryStorage, StoredEvent
+from tests.campaigns.test_opening import create
 from tests.campaigns.test_slow_callers import limited
 
 HOST = "Host: 127.0.0.1"
@@ -386,6 +389,38 @@ def test_a_request_that_waited_in_line_has_its_time(monkeypatch: pytest.MonkeyPa
     assert len(first) == PIECE  # so that the second one is read when it is answered
     wanted = [expected("/first", 2, "x-pad"), expected("/slow", 2)]
     assert said(replies([first + request("/slow")], leaves=0.5)) == wanted
+
+
+class Slow(MemoryStorage):
+    """Takes its time for a page of a log."""
+
+    def read(self, campaign_id: str, after: int, limit: int) -> list[StoredEvent]:
+        time.sleep(0.5)
+        return super().read(campaign_id, after, limit)
+
+
+def test_a_body_that_is_too_large_ends_a_download_in_good_order(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It has begun: its caller finds it without its end, and the log has no traceback."""
+    storage = Slow()
+    create(storage)
+
+    async def run() -> bytes:
+        app = make_app(storage, largest_request=1000)
+        async with limited(10, dict.fromkeys(Wait, 60.0), app) as (port, _):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(raw("GET /api/campaigns/long/data HTTP/1.1", HOST, CHUNKED))
+            found = await reader.readuntil(b"\r\n\r\n")
+            writer.write(f"7d0\r\n{'x' * 2000}\r\n".encode())
+            found += await asyncio.wait_for(reader.read(), 10)
+            writer.close()
+            return found
+
+    found = asyncio.run(run())
+    assert found.startswith(b"HTTP/1.1 200")
+    assert not found.endswith(b"0\r\n\r\n")
+    assert not any(record.exc_info for record in caplog.records)
 
 
 async def much(scope: Any, receive: Any, send: Any) -> None:

@@ -74,7 +74,15 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        secured = _add_headers(send)
+        started = False
+
+        async def secured(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                message["headers"] = [*message["headers"], *SECURITY]
+            await send(message)
+
         refusal = self._refusal(scope)
         if refusal is not None:
             await refusal(scope, receive, secured)
@@ -86,6 +94,8 @@ class Gate:
             message = await receive()
             read += len(message.get("body", b""))
             if read > self._largest:
+                if started:  # nobody could be told, and what goes on would have no end
+                    return {"type": "http.disconnect"}
                 raise HTTPException(413, self._limit, {"Connection": "close"})
             return message
 
@@ -137,12 +147,3 @@ def caller_of(scope: MutableMapping[str, Any]) -> str:
 def throttled_reply(error: ThrottledError) -> Response:
     """The reply to an address that sent many wrong tokens."""
     return error_reply(429, "throttled", str(error), retry_after(error.retry_after))
-
-
-def _add_headers(send: Send) -> Send:
-    async def send_with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [*message["headers"], *SECURITY]
-        await send(message)
-
-    return send_with_headers
