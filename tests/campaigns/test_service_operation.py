@@ -22,6 +22,8 @@ from revar.campaigns.service import webhook
 from revar.campaigns.service.app import READY_SECONDS, make_app
 from revar.campaigns.service.logs import MOST_ALIKE, REQUESTS, WINDOW, JsonFormatter, RateLimit
 from revar.campaigns.service.metrics import Metrics
+from revar.campaigns.service.opening import Opener
+from revar.campaigns.service.threads import CampaignThreads
 from revar.campaigns.service.watching import WatchedStorage
 from revar.campaigns.storage.interface import LockedError
 from revar.errors import InputError
@@ -422,6 +424,83 @@ def test_a_webhook_is_told_of_ends_and_stalls(
         assert value(client, 'revar_webhooks_total{result="sent"}') == 2
     told = [(each["event"], each["campaign"], each["condition"]) for each in messages]
     assert told == [("stalled", "ads", "stalled"), ("ended", "ads", "closed")]
+
+
+def test_a_webhook_opens_no_more_than_it_must(
+    receiver: tuple[str, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that was archived, the others once; and it keeps what others add to."""
+    address, messages = receiver
+    monkeypatch.setattr(webhook, "EVERY", 0.02)
+    monkeypatch.setattr(webhook, "PAUSE", 0.02)
+    opened: list[str] = []
+    open_it = Opener.open
+
+    def note(opener: Opener, name: str, progress: Any) -> Campaign:
+        opened.append(name)
+        return open_it(opener, name, progress)
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("this would slow openings and downloads down")
+
+    monkeypatch.setattr(Opener, "open", note)
+    monkeypatch.setattr(CampaignThreads, "find", refuse)
+    storage = MemoryStorage()
+    made = {
+        name: Campaign.create(storage, name, actions=2, horizon=1, episodes=9)
+        for name in ("archived", "resting", "busy")
+    }
+    made["archived"].archive()
+    with TestClient(make_app(storage, webhook=address), base_url=LOOPBACK) as client:
+        until(lambda: len(opened) == 2)
+        time.sleep(0.1)
+        assert value(client, "revar_open_campaigns") == 0
+        for _ in range(3):  # a process beside the service
+            made["busy"].start_episode()
+            time.sleep(0.1)
+        assert sorted(opened) == ["busy", "busy", "resting"]
+        assert value(client, "revar_open_campaigns") == 1
+        made["resting"].archive()
+        until(lambda: len(messages) == 1)
+        made["archived"].reopen()
+        time.sleep(0.1)
+        made["archived"].close()
+        until(lambda: len(messages) == 2)
+    told = [(each["campaign"], each["condition"]) for each in messages]
+    assert told == [("resting", "archived"), ("archived", "closed")]
+
+
+def test_a_slow_opening_holds_up_no_other_message(
+    receiver: tuple[str, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what ends before its first look, but after the service began, is told."""
+    address, messages = receiver
+    monkeypatch.setattr(webhook, "EVERY", 0.02)
+    monkeypatch.setattr(webhook, "PAUSE", 0.02)
+    storage, may_open, began = MemoryStorage(), threading.Event(), threading.Event()
+    slow, other = [
+        Campaign.create(storage, name, actions=2, horizon=1, episodes=9)
+        for name in ("slow", "other")
+    ]
+    open_it = Opener.open
+
+    def wait(opener: Opener, name: str, progress: Any) -> Campaign:
+        if name == "slow":
+            began.set()
+            may_open.wait(20)
+        return open_it(opener, name, progress)
+
+    monkeypatch.setattr(Opener, "open", wait)
+    with TestClient(make_app(storage, webhook=address), base_url=LOOPBACK):
+        assert began.wait(10)
+        for campaign in (slow, other):
+            campaign.close()
+        try:
+            until(lambda: len(messages) == 1)
+        finally:
+            may_open.set()
+        until(lambda: len(messages) == 2)
+    assert [each["campaign"] for each in messages] == ["other", "slow"]
 
 
 def test_a_reply_that_trickles_in_holds_up_no_other_message(

@@ -6,6 +6,8 @@ import os
 import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -33,7 +35,7 @@ from revar.campaigns.service.messages import LARGEST_REQUEST
 from revar.campaigns.service.metrics import Metrics, RequestRecorder
 from revar.campaigns.service.openapi import openapi_document
 from revar.campaigns.service.replies import error_reply, reply
-from revar.campaigns.service.threads import CampaignThreads, threads_left
+from revar.campaigns.service.threads import POOL, CampaignThreads
 from revar.campaigns.service.tokens import Access
 from revar.campaigns.service.watching import WatchedStorage
 from revar.campaigns.service.webhook import Webhook, check_webhook
@@ -225,11 +227,20 @@ def serve(
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _nothing)
         LimitedServer(app, connections, PATIENCE).run(sockets=[listener])
-    left = threads_left(LAST_PATIENCE)
+    left = _threads_left(LAST_PATIENCE)
     if left:  # Python would wait for them, and they may wait for a storage that never answers
         _logger.error("ended while these were still at work: %s", ", ".join(left))
         logging.shutdown()
         os._exit(1)
+
+
+def _threads_left(patience: float) -> list[str]:
+    """The names of threads that are still at work after so many seconds, though all is stopped."""
+    left = [each for each in threading.enumerate() if each.name.startswith(POOL)]
+    ends = time.monotonic() + patience
+    for thread in left:
+        thread.join(max(0.0, ends - time.monotonic()))
+    return [thread.name for thread in left if thread.is_alive()]
 
 
 def _nothing(number: int, frame: FrameType | None) -> None:

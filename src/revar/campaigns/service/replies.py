@@ -3,7 +3,8 @@
 import csv
 import io
 import logging
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
 from math import ceil
 from typing import Any
 
@@ -114,3 +115,21 @@ def describe(error: Exception) -> tuple[int, ErrorDetail]:
         raise error
     wait = error.retry_after if isinstance(error, BudgetReservedError) else None
     return status, ErrorDetail(code, str(error), wait)
+
+
+async def from_first(first: str, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
+    """The pieces of a download, of which the first was made already."""
+    yield first
+    async for piece in pieces:
+        yield piece
+
+
+def take_lines(lines: Iterator[str], wanted: int) -> tuple[str, float]:
+    """So many characters of the next lines, or a few more, and how long that took."""
+    began, taken, length = time.monotonic(), [], 0
+    for line in lines:
+        taken.append(line)
+        length += len(line)
+        if length >= wanted:
+            break
+    return "".join(taken), time.monotonic() - began

@@ -6,7 +6,6 @@ may wait for others to end their writing has threads that nothing else needs.
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -18,6 +17,7 @@ from revar.campaigns.rules import CampaignError
 from revar.campaigns.service.campaign_thread import CampaignThread
 from revar.campaigns.service.metrics import Metrics
 from revar.campaigns.service.opening import Opener
+from revar.campaigns.service.replies import from_first, take_lines
 from revar.campaigns.storage.interface import MissingCampaignError, Storage
 from revar.campaigns.stored import find_entry
 
@@ -100,6 +100,30 @@ class CampaignThreads:
         another = await self.find(name, campaign_id)  # of the same name, if there is one
         return await self._work(self._readers, another, another.readers, reader)
 
+    def is_open(self, name: str) -> bool:
+        """Whether the campaign of that name is in memory."""
+        return name in self._threads
+
+    async def look(self, name: str, reader: Callable[[Campaign], Result], *, keep: bool) -> Result:
+        """What `reader` makes of the campaign, for nobody who waits: it slows nothing else down.
+
+        One that is not open is opened for this alone, unless it is to be kept.
+        """
+        if not (keep or name in self._threads or name in self._opening):
+            return await self._in_pool(
+                self._openers, lambda: reader(self._opener.open(name, lambda *_: None))
+            )
+        found = await self._find(name)
+        try:
+            return await self._work(self._readers, found, found.readers, reader)
+        except MissingCampaignError:
+            found.gone = True
+            raise
+
+    async def ask_storage(self, question: Callable[[Storage], Result]) -> Result:
+        """What comes of reading in the storage."""
+        return await self._in_pool(self._readers, lambda: question(self.storage))
+
     async def write(self, thread: CampaignThread, writer: Callable[[Campaign], Result]) -> Result:
         """What comes of work on a campaign that is no command, and may have to wait for others."""
         return await self._work(self._writers, thread, thread.writers, writer)
@@ -148,7 +172,7 @@ class CampaignThreads:
             return lines(StoredCampaign(self.storage, entry))
 
         pieces = self._pieces(await self._in_pool(self._downloaders, begin))
-        return _from_first(await anext(pieces, ""), pieces)
+        return from_first(await anext(pieces, ""), pieces)
 
     async def create(self, **question: Any) -> Campaign:
         """A new campaign, by the arguments of `Campaign.create`."""
@@ -241,7 +265,8 @@ class CampaignThreads:
         wanted = FIRST_PIECE
         while True:
             asked = self._asked
-            piece, seconds = await self._in_pool(self._downloaders, partial(_take, lines, wanted))
+            take = partial(take_lines, lines, wanted)
+            piece, seconds = await self._in_pool(self._downloaders, take)
             if not piece:
                 return
             yield piece
@@ -266,35 +291,9 @@ class CampaignThreads:
         return await asyncio.get_running_loop().run_in_executor(pool, work)
 
 
-async def _from_first(first: str, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
-    yield first
-    async for piece in pieces:
-        yield piece
-
-
 def _another_campaign(name: str) -> CampaignError:
     return CampaignError(
         "another-campaign",
         f"campaign {name!r} is not the one that was opened: that one was removed, and another "
         f"has its name",
     )
-
-
-def _take(lines: Iterator[str], wanted: int) -> tuple[str, float]:
-    """So many characters of the next lines, or a few more, and how long that took."""
-    began, taken, length = time.monotonic(), [], 0
-    for line in lines:
-        taken.append(line)
-        length += len(line)
-        if length >= wanted:
-            break
-    return "".join(taken), time.monotonic() - began
-
-
-def threads_left(patience: float) -> list[str]:
-    """The names of threads that are still at work after so many seconds, though all is stopped."""
-    left = [each for each in threading.enumerate() if each.name.startswith(POOL)]
-    ends = time.monotonic() + patience
-    for thread in left:
-        thread.join(max(0.0, ends - time.monotonic()))
-    return [thread.name for thread in left if thread.is_alive()]
