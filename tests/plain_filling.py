@@ -81,6 +81,8 @@ class Filled:
     ahead: Floats  # [S, A] their means
     untried: Floats  # [S, A] weight of pairs without data where others have some
     missed: Floats  # [A] what filling takes from each action's weight, over all states
+    policy: Floats  # [S, A]
+    tilt: float  # what filling adds to the policy's mean preference, summed over steps
     unknown: Floats  # [S] weight of states without data
     unknown_error: float
     adrift_error: float
@@ -96,7 +98,11 @@ def fill(model: PlainModel, observed: Observed) -> Filled:
     one = fill_by(tried_shares(model, observed), model, observed)
     other = fill_by(balanced_shares(model, observed), model, observed)
     left, instead = (
-        error_of(observed, replace(found, missed=found.untried.sum(axis=0)), spread_counts=False)
+        error_of(
+            observed,
+            replace(found, missed=found.untried.sum(axis=0), tilt=0.0),
+            spread_counts=False,
+        )
         for found in (one, other)
     )
     return other if instead.variance < (1 - 1e-9) * left.variance else one
@@ -161,9 +167,11 @@ def fill_by(shares: Floats, model: PlainModel, observed: Observed) -> Filled:
     unknown_error = np.sqrt(spread / total) if total > 0 else 0.0
     ahead = (chance * gains).sum(axis=2)
     taken = weights.sum(axis=1, keepdims=True) * model.policy - weights
-    missed = taken[untried.sum(axis=1) > 0].sum(axis=0)
+    less = np.where(untried.sum(axis=1, keepdims=True) > 0, taken, 0.0)
     return Filled(
-        value, table, weights, gains, ahead, untried, missed, unknown, unknown_error, adrift_error
+        *(value, table, weights, gains, ahead, untried, less.sum(axis=0), model.policy),
+        -float((less * model.policy).sum()),
+        *(unknown, unknown_error, adrift_error),
     )
 
 
@@ -207,6 +215,7 @@ def filled_where_known(model: PlainModel, data: Dataset) -> Filled:
     untried = np.where(known[:, None], gaps, 0.0)
     shares = tried_shares(model, observed)
     apart = (weights * (rewards - observed.usual_reward) ** 2).sum() / weights.sum()
+    less = untried - untried.sum(axis=1, keepdims=True) * shares
     return Filled(
         float(model.initial @ table[0, :-1]),
         table,
@@ -214,7 +223,9 @@ def filled_where_known(model: PlainModel, data: Dataset) -> Filled:
         gains,
         (model.chance * gains).sum(axis=2),
         untried,
-        (untried - untried.sum(axis=1, keepdims=True) * shares).sum(axis=0),
+        less.sum(axis=0),
+        model.policy,
+        -(less * model.policy).sum(),
         np.where(known, 0.0, gaps.sum(axis=1)),
         np.sqrt(apart),
         0.0,
@@ -310,6 +321,7 @@ def _error_of_gaps(
         usual = weight @ (means - weight @ means / weight.sum()) ** 2 / weight.sum()
     error = (found.unknown**2).sum() * found.unknown_error**2 + found.adrift_error**2
     own = (actions - 1) / actions
+    by_action = 0.0
     for a in range(actions):
         alone = common = usual
         if compared[a]:
@@ -317,8 +329,43 @@ def _error_of_gaps(
             alone = _mean_square(compared[a])
             mean = entered @ apart / entered.sum()
             common = min(alone, mean**2 + (entered**2).sum() / entered.sum() ** 2 * alone)
-        error += alone * (found.untried[:, a] ** 2).sum() + own * common * found.missed[a] ** 2
-    return float(error)
+        error += alone * (found.untried[:, a] ** 2).sum()
+        by_action += own * common * found.missed[a] ** 2
+    tilted = (found.tilt * _evident_slope(found, worth, parts)) ** 2
+    return float(error + max(by_action, tilted))
+
+
+def _evident_slope(
+    found: Filled, worth: dict[tuple[int, int], float], parts: dict[tuple[int, int], float]
+) -> float:
+    """The slope of worth by preference within states, if it is three standard errors from zero."""
+    rows = []  # state, weight, preference, worth, noise; less what is the mean of the state
+    for s in {s for s, _ in worth}:
+        here = [a for a in range(found.weights.shape[1]) if (s, a) in worth]
+        weight = found.weights[s, here]
+        worths = np.array([worth[s, a] for a in here])
+        plain = found.policy[s, here]
+        preference = plain - weight @ plain / weight.sum()
+        worths = worths - weight @ worths / weight.sum()
+        noise = np.array([parts[s, a] for a in here])
+        rows += [(s, *row) for row in zip(weight, plain, preference, worths, noise, strict=True)]
+    if not rows:
+        return 0.0
+    states, weight, plain, preference, worths, noise = np.array(rows).T
+
+    def slope_of(kept: Floats) -> float:
+        square = (kept * weight * preference**2).sum()
+        if square <= 1e-9 * (weight * preference**2).sum():
+            return np.inf
+        return float((kept * weight * preference * worths).sum() / square)
+
+    square = (weight * preference**2).sum()
+    if square <= 1e-9 * (weight * plain**2).sum() or np.isinf(noise).any():
+        return 0.0
+    everywhere = slope_of(np.ones(weight.size))
+    left_out = sum((slope_of(states != s) - everywhere) ** 2 for s in set(states))
+    doubt = max((preference**2 * noise).sum() / square**2, left_out)
+    return everywhere if everywhere**2 > 9 * doubt else 0.0
 
 
 def _mean_square(rows: list[tuple[float, float, float]]) -> float:

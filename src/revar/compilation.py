@@ -69,7 +69,8 @@ class KeptCode:
     def save(self, key: tuple[Any, ...], data: Any) -> None:
         """Keep it, and remove what is out of date."""
         self._files._save_data(self._name_of(key), data)
-        for path in self._folder.glob(f"{self._name}.*"):
+        function, _, _ = self._name.rpartition("-")  # whichever line it was on
+        for path in self._folder.glob(f"{function}-*"):
             if path.suffix in (".nbc", ".nbi") and f".{self._stamp}." not in path.name:
                 with suppress(OSError):
                     path.unlink()

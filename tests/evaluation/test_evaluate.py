@@ -204,6 +204,24 @@ def test_the_result_reads_well() -> None:
         assert any(line.startswith(name) for line in table.splitlines())
 
 
+def test_a_table_of_a_few_episodes_leaves_out_what_cannot_be_needed() -> None:
+    """Where single visits alone vary, on-policy collection without end is predicted no error."""
+    rng = np.random.default_rng(0)
+    chances = rng.uniform(0.02, 0.3, (50, 5))
+    shop = revar.TabularMDP(
+        *(np.zeros((50, 5, 50)), chances, np.sqrt(chances * (1 - chances))),
+        *(rng.dirichlet(np.ones(50)), 1),
+        reward_law="bernoulli",
+    )
+    policy = rng.dirichlet(np.ones(5), size=50)
+    tables = [
+        revar.evaluate(shop, policy, episodes=20, strategy="on-policy", seed=seed).table()
+        for seed in range(3)
+    ]
+    assert not any("inf for" in table or "nan" in table for table in tables)
+    assert any("on-policy instead" not in table for table in tables)
+
+
 def test_the_figure_is_drawn(tmp_path: Any) -> None:
     result = revar.evaluate("FrozenLake-v1", "uniform", episodes=250, seed=0)
     figure = result.plot(tmp_path / "lake.png")

@@ -30,20 +30,22 @@ from revar.model.structure import reachable_layers
 from revar.model.tables import dot, total
 from revar.model.task import Task, check_sums, named_policies
 from revar.model.trajectory import Dataset
-from revar.theory.gaps import (
-    FilledValues,
-    balanced_policy,
+from revar.theory.gap_errors import (
     error_of_gaps,
     errors_of_actions,
     evident_error,
-    filled_values,
-    known_values,
     nothing_made_up,
     pair_worths,
     spread_of_worths,
+    with_data,
+)
+from revar.theory.gaps import (
+    FilledValues,
+    balanced_policy,
+    filled_values,
+    known_values,
     thin_share_of,
     tried_policy,
-    with_data,
 )
 from revar.theory.influence import influence, pair_covariance
 from revar.theory.recursions import unvisited_mass
@@ -244,7 +246,8 @@ def plug_in(
         )
     gaps = [
         errors_of_actions(
-            statistics, found[j], _errors_of(statistics, found[j], found[j], known_transitions)
+            *(statistics, policies[j], found[j]),
+            _errors_of(statistics, found[j], found[j], known_transitions),
         )
         for j in range(count)
     ]
@@ -291,13 +294,14 @@ def _filled_by_less(
     if total(found.untried) > 0.0:
         tried = balanced_policy(policy, visits)
         other = filled_values(statistics, initial, policy, tried, layers, discount)
-        if _error_left(statistics, other) < (1.0 - ROUNDING) * _error_left(statistics, found):
+        left = _error_left(statistics, policy, found)
+        if _error_left(statistics, policy, other) < (1.0 - ROUNDING) * left:
             return other
     return found
 
 
 @like_caller
-def _error_left(statistics: RunStatistics, found: FilledValues) -> float:
+def _error_left(statistics: RunStatistics, policy: FloatArray, found: FilledValues) -> float:
     """The variance that visits leave, and what filling may miss, wherever zero is.
 
     A single visit takes the variance of the others alone: how unlike all visits are tells how many
@@ -311,7 +315,7 @@ def _error_left(statistics: RunStatistics, found: FilledValues) -> float:
         *(False, errors),
     )
     _add_single_visits(visits, weights, weights, squares / max(1, freedom), errors)
-    gaps = errors_of_actions(statistics, found, errors)
+    gaps = errors_of_actions(statistics, policy, found, errors)
     missed = nothing_made_up(found)
     return total(errors) + error_of_gaps(missed, gaps, missed, gaps)
 

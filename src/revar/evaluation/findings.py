@@ -119,21 +119,15 @@ class TableFindings:
             rows.append(("check of bins", checked))
         if error == 0.0 or not isfinite(self.gain(error)):
             return rows
-        instead, text = self.alternatives, budget.text
-        return [
-            *rows,
-            (
-                "on-policy instead",
-                f"standard error {instead.on_policy:.3g}; "
-                f"{text(instead.on_policy_need(error))} for this error",
-            ),
-            (
-                "mean return instead",
-                f"standard error {instead.monte_carlo:.3g}; "
-                f"{text(instead.monte_carlo_need(error))} for this error",
-            ),
-            ("bought", self._bought(error, budget)),
-        ]
+        instead = self.alternatives
+        for name, other, need in (
+            ("on-policy instead", instead.on_policy, instead.on_policy_need(error)),
+            ("mean return instead", instead.monte_carlo, instead.monte_carlo_need(error)),
+        ):
+            if isfinite(need):
+                needed = f"standard error {other:.3g}; {budget.text(need)} for this error"
+                rows.append((name, needed))
+        return [*rows, ("bought", self._bought(error, budget))]
 
     def _bought(self, error: float, budget: Budget) -> str:
         """What collecting as it was done is worth, and if only in episodes, what per step."""

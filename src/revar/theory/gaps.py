@@ -28,6 +28,7 @@ class FilledValues(NamedTuple):
     gains: FloatArray  # [slot] g
     untried: FloatArray  # [S, A] weight of pairs without data, in states with data
     missed: FloatArray  # [A] what filling takes from the weight of each action, over all states
+    tilt: float  # how much more than it does filling makes the policy take what it prefers
     unknown: FloatArray  # [S] weight of states without data
     unknown_error: float  # standard deviation of what filling a state may miss
     adrift_error: float  # error of steps at which no state with data is occupied
@@ -112,9 +113,9 @@ def filled_values(
         *(values, weights, gains),
     )
     untried = _untried(policy, statistics.visits, weights)
-    missed = _missed(policy, weights, untried)
+    missed, tilt = _missed(policy, weights, untried)
     return FilledValues(
-        values, weights, gains, untried, missed, unknown, unknown_error, adrift_error
+        values, weights, gains, untried, missed, tilt, unknown, unknown_error, adrift_error
     )
 
 
@@ -194,13 +195,16 @@ def _untried(policy: FloatArray, visits: IntArray, weights: FloatArray) -> Float
 
 
 @compiled
-def _missed(policy: FloatArray, weights: FloatArray, untried: FloatArray) -> FloatArray:
-    """What actions weigh less than the policy has it, over all states with gaps, [A].
+def _missed(
+    policy: FloatArray, weights: FloatArray, untried: FloatArray
+) -> tuple[FloatArray, float]:
+    """What actions weigh less than the policy has it, over all states with gaps, [A], and the tilt.
 
     An action without data in one state may stand for more than itself in another.
     """
     states, actions = policy.shape
     missed = np.zeros(actions)
+    tilt = 0.0
     for s in range(states):
         entered = 0.0
         gap = 0.0
@@ -209,8 +213,10 @@ def _missed(policy: FloatArray, weights: FloatArray, untried: FloatArray) -> Flo
             gap += untried[s, a]
         if gap > 0.0:
             for a in range(actions):
-                missed[a] += entered * policy[s, a] - weights[s, a]
-    return missed
+                less = entered * policy[s, a] - weights[s, a]
+                missed[a] += less
+                tilt -= less * policy[s, a]
+    return missed, tilt
 
 
 @like_caller
@@ -318,203 +324,6 @@ def _occupied(
 
 
 @like_caller
-def with_data(statistics: RunStatistics, weights: FloatArray) -> FloatArray:
-    """Weights [S, A] of pairs with data; others weigh something where transitions are known."""
-    return np.where(statistics.visits > 0, weights, 0.0)
-
-
-@compiled
-def pair_worths(statistics: RunStatistics, weights: FloatArray, gains: FloatArray) -> FloatArray:
-    """What follows a visit of each pair, reward and all, in units of its weight, [S, A]."""
-    row_start, _, probability = statistics.outcomes
-    states, actions = weights.shape
-    worths = np.zeros((states, actions))
-    for s in range(states):
-        for a in range(actions):
-            w = weights[s, a]
-            if w != 0.0:
-                p = s * actions + a
-                worths[s, a] = statistics.reward_mean[s, a]
-                for o in range(row_start[p], row_start[p + 1]):
-                    worths[s, a] += probability[o] * gains[o] / w
-    return worths
-
-
-class ActionErrors(NamedTuple):
-    """What may be wrong where an action without data is filled."""
-
-    alone: FloatArray  # [A] standard deviation, in a state
-    common: FloatArray  # [A] of what may be the same in all states
-    evident: FloatArray  # [A] of what the data shows to be the same in all states
-
-
-@like_caller
-def errors_of_actions(
-    statistics: RunStatistics, found: FilledValues, errors: FloatArray
-) -> ActionErrors:
-    """How far what follows an action is from what the others of its state would stand in with.
-
-    The mean square over states, less what noise makes of it: `errors` [S, A] is what each pair adds
-    to the variance of the value. The same in all states may be the mean, as well as it is known. An
-    action that was nowhere compared takes what all have; where no state shows two actions, that
-    is the spread of all pairs.
-    """
-    weights = with_data(statistics, found.weights)
-    worths = pair_worths(statistics, weights, found.gains)
-    spread = spread_of_worths(weights, worths, weights, worths)
-    alone, common, evident = _compare_actions(weights, worths, errors, spread)
-    return ActionErrors(alone, common, evident)
-
-
-@compiled
-def _compare_actions(
-    weights: FloatArray, worths: FloatArray, errors: FloatArray, spread_of_all: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The arrays of `ActionErrors`."""
-    states, actions = weights.shape
-    # Of weights, differences, squares of these with noise and less it, and squared weights.
-    sums = np.zeros((5, actions + 1))
-    for s in range(states):
-        here = 0.0
-        worth_here = 0.0
-        error_here = 0.0
-        for a in range(actions):
-            here += weights[s, a]
-            worth_here += weights[s, a] * worths[s, a]
-            error_here += errors[s, a]
-        for a in range(actions):
-            w = weights[s, a]
-            if 0.0 < w < here:
-                apart = worths[s, a] - (worth_here - w * worths[s, a]) / (here - w)
-                noise = errors[s, a] / w**2 + (error_here - errors[s, a]) / (here - w) ** 2
-                for i in (a, actions):
-                    sums[0, i] += here
-                    sums[1, i] += here * apart
-                    sums[2, i] += here * apart * apart
-                    sums[3, i] += here * (apart * apart - noise)
-                    sums[4, i] += here * here
-    everywhere = max(0.0, spread_of_all)
-    if sums[0, actions] > 0.0:
-        everywhere = max(0.0, sums[3, actions]) / sums[0, actions]
-    alone = np.zeros(actions)
-    common = np.zeros(actions)
-    evident = np.zeros(actions)
-    for a in range(actions):
-        alone[a] = common[a] = sqrt(everywhere)
-        if sums[0, a] > 0.0:
-            mean_square = max(0.0, sums[3, a]) / sums[0, a]
-            mean = sums[1, a] / sums[0, a]
-            share = sums[4, a] / sums[0, a] ** 2  # 1 over the number of states, were all alike
-            alone[a] = sqrt(mean_square)
-            common[a] = sqrt(min(mean_square, mean * mean + share * mean_square))
-            if share < 1.0:
-                spread = max(0.0, sums[2, a] / sums[0, a] - mean * mean)
-                evident[a] = sqrt(max(0.0, mean * mean - spread * share / (1.0 - share)))
-    return alone, common, evident
-
-
-@compiled_in_place
-def spread_of_worths(
-    weights: FloatArray, worths: FloatArray, other_weights: FloatArray, other_worths: FloatArray
-) -> float:
-    """The covariance of what follows visits of two policies, over pairs by both their weights."""
-    states, actions = weights.shape
-    mass = 0.0
-    mean = 0.0
-    other_mean = 0.0
-    for s in range(states):
-        for a in range(actions):
-            share = sqrt(weights[s, a] * other_weights[s, a])
-            mass += share
-            mean += share * worths[s, a]
-            other_mean += share * other_worths[s, a]
-    if mass == 0.0:
-        return 0.0
-    mean /= mass
-    other_mean /= mass
-    spread = 0.0
-    for s in range(states):
-        for a in range(actions):
-            share = sqrt(weights[s, a] * other_weights[s, a])
-            spread += share * (worths[s, a] - mean) * (other_worths[s, a] - other_mean)
-    return spread / mass
-
-
-@like_caller
-def error_of_gaps(
-    one: FilledValues, one_errors: ActionErrors, other: FilledValues, other_errors: ActionErrors
-) -> float:
-    """What filling adds to the covariance of two values.
-
-    What an action does differently everywhere adds up over states. All else is independent.
-    """
-    error = _add_apart(
-        *(one.unknown, one.unknown_error, one.untried, one_errors.alone),
-        *(other.unknown, other.unknown_error, other.untried, other_errors.alone),
-        one.adrift_error * other.adrift_error,
-    )
-    return error + _add_up(one.missed, one_errors.common, other.missed, other_errors.common)
-
-
-@like_caller
-def nothing_made_up(found: FilledValues) -> FilledValues:
-    """The same as if an action were missed wherever it has no data, whatever it does elsewhere."""
-    return FilledValues(
-        found.table,
-        found.weights,
-        found.gains,
-        found.untried,
-        found.untried.sum(axis=0),
-        found.unknown,
-        found.unknown_error,
-        found.adrift_error,
-    )
-
-
-@like_caller
-def evident_error(found: FilledValues, errors: ActionErrors) -> float:
-    """What filling is seen to add to the squared error of a value."""
-    return _add_up(found.missed, errors.evident, found.missed, errors.evident)
-
-
-@compiled_in_place
-def _add_apart(
-    unknown: FloatArray,
-    unknown_error: float,
-    untried: FloatArray,
-    alone: FloatArray,
-    other_unknown: FloatArray,
-    other_unknown_error: float,
-    other_untried: FloatArray,
-    other_alone: FloatArray,
-    error: float,
-) -> float:
-    """`error` and products of errors in each state, of states and of pairs without data."""
-    for s in range(untried.shape[0]):
-        both = unknown[s] * other_unknown[s]
-        error += both * unknown_error * other_unknown_error
-        for a in range(untried.shape[1]):
-            both = untried[s, a] * other_untried[s, a]
-            error += both * alone[a] * other_alone[a]
-    return error
-
-
-@compiled_in_place
-def _add_up(
-    missed: FloatArray, errors: FloatArray, other_missed: FloatArray, other_errors: FloatArray
-) -> float:
-    """Products of errors [A] that are the same in all states.
-
-    What one of n actions misses others have too much of, and the difference to these is theirs as
-    well: of n alike differences (n - 1) / n is an action's own.
-    """
-    error = 0.0
-    for a in range(missed.size):
-        error += missed[a] * other_missed[a] * errors[a] * other_errors[a]
-    return error * (missed.size - 1) / missed.size
-
-
-@like_caller
 def known_values(
     statistics: RunStatistics,
     initial: FloatArray,
@@ -533,10 +342,12 @@ def known_values(
     weights, gains = influence(statistics.outcomes, initial, one, values, layers, discount)
     untried, unknown = _without_data(weights, statistics.visits, known)
     filled = untried.sum(axis=1).reshape((states, 1))
-    missed = (untried - filled * tried).sum(axis=0)
+    less = untried - filled * tried
+    missed = less.sum(axis=0)
+    tilt = -total(less * policy)
     apart = rewards - usual_reward
     spread = total(weights * (apart * apart)) / total(weights)
-    return FilledValues(values, weights, gains, untried, missed, unknown, sqrt(spread), 0.0)
+    return FilledValues(values, weights, gains, untried, missed, tilt, unknown, sqrt(spread), 0.0)
 
 
 @compiled

@@ -39,21 +39,34 @@ def error_ahead(task: TaskArrays, ahead: Ahead, costs: FloatArray, behavior: Flo
     return value
 
 
-def visits_ahead(task: TaskArrays, ahead: Ahead, behavior: FloatArray) -> FloatArray:
-    """The visits of each pair when the budget ahead has been spent with a behavior, [S, A]."""
+def visits_ahead(task: TaskArrays, ahead: Ahead, behavior: FloatArray) -> tuple[FloatArray, float]:
+    """The visits of each pair when the budget ahead has been spent with a behavior, [S, A].
+
+    And how many episodes that takes.
+    """
     states, actions = ahead.already.shape
     visits = np.zeros((states, actions))
     flow = np.zeros((task.horizon, states, actions))
     spare = np.zeros((2, states + 1))
     flow_of(ahead.transitions, task.initial, ahead.layers, behavior, flow, visits, spare)
     each = task.episode_cost + total(ahead.visit_cost * visits) * (task.episode_cost == 0.0)
-    return ahead.already + ahead.budget / each * visits
+    episodes = ahead.budget / each
+    return ahead.already + episodes * visits, episodes
 
 
 def plan_pays(
-    task: TaskArrays, ahead: Ahead, costs: FloatArray, gaps: FloatArray, behavior: FloatArray
+    task: TaskArrays,
+    ahead: Ahead,
+    costs: FloatArray,
+    gaps: FloatArray,
+    behavior: FloatArray,
+    episode: int,
+    spread: float,
 ) -> bool:
     """Whether a plan leaves a smaller error than the target policy, its doubt allowed for.
+
+    With the target policy there is the mean return besides, of `episode` episodes and those to
+    come; each has the variance `spread`.
 
     A plan that rests on estimated costs looks better than it is: of a pair that has T visits when
     it is made, the expected error is 1 + 1/T times as large. Plans to come will know more: half of
@@ -62,10 +75,10 @@ def plan_pays(
     """
     on_policy = np.zeros((task.horizon, *costs.shape))
     on_policy[:] = task.policy
-    visits = visits_ahead(task, ahead, behavior)
-    instead = visits_ahead(task, ahead, on_policy)
+    visits, _ = visits_ahead(task, ahead, behavior)
+    instead, episodes = visits_ahead(task, ahead, on_policy)
     planned, unplanned = _errors_left(costs, gaps, ahead.already, visits, instead)
-    return planned < unplanned
+    return planned < min(unplanned, spread / (episode + episodes))
 
 
 @compiled_in_place
