@@ -2,19 +2,22 @@
 
 `python -m benchmarks.small_budgets` writes benchmarks/results/small_budgets.md: K*MSE divided by
 the limit, and how often 95% intervals hold, on problems that flow was tuned on and on others.
-`--tuning` leaves out each constant of flow in turn instead.
+`--tuning` leaves out each constant of flow in turn instead. `--environments` plays Gymnasium's own
+environments, where the first state's distribution has to be estimated, too.
 """
 
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 from scipy import sparse
 
 import revar
+from benchmarks.budget_problems import taxi
 from revar.problems import Problem, find_problem
 from revar.strategies import Flow, Strategy
 from revar.strategies.flow.tuning import Tuning
@@ -66,6 +69,65 @@ LEFT_OUT: dict[str, Strategy] = {
     "likeness 0": Flow(tuning=Tuning(likeness=0.0)),
     "alike 1e6": Flow(tuning=Tuning(alike=1e6)),
 }
+
+
+@dataclass(frozen=True)
+class Played:
+    """An environment, played by a policy whose value a model tells."""
+
+    name: str
+    mdp: revar.TabularMDP
+    policy: Any  # as `evaluate` takes it
+    table: Any  # [S, A]
+    budgets: tuple[int, ...]
+
+
+def environments() -> Iterator[Played]:
+    """Gymnasium's own."""
+    blackjack = find_problem("blackjack")
+
+    def stick_on_20(hand: tuple[int, int, int]) -> list[float]:
+        return [0.9, 0.1] if hand[0] >= 20 else [0.1, 0.9]
+
+    yield Played("Blackjack-v1", blackjack.mdp, stick_on_20, blackjack.policy, (30, 100, 200))
+    lake = revar.from_gymnasium("FrozenLake-v1")
+    uniform = np.full((lake.states, lake.actions), 1.0 / lake.actions)
+    yield Played("FrozenLake-v1", lake, uniform, uniform, (100,))
+    mdp, policy = taxi()
+    yield Played("Taxi-v4", mdp, policy, policy, (30, 100, 200))
+
+
+def environment_lines(runs: int, console: Console) -> Iterator[str]:
+    """A table's lines: the error over that of the mean return, and how many intervals held."""
+    yield "| environment | episodes | MSE / that of the mean return | intervals held | method |"
+    yield "|---|---:|---|---:|---|"
+    for each in environments():
+        value = revar.policy_value(each.mdp, each.table)
+        variance = revar.return_variance(each.mdp, each.table)
+        for budget in each.budgets:
+            with console.status(f"{each.name}, {budget} episodes"):
+                found = [
+                    revar.evaluate(
+                        *(each.name, each.policy),
+                        episodes=budget,
+                        horizon=each.mdp.horizon,
+                        discount=each.mdp.discount,
+                        seed=seed,
+                    )
+                    for seed in range(runs)
+                ]
+            squares = (
+                np.array([(result.value - value) ** 2 for result in found]) * budget / variance
+            )
+            held = np.mean(
+                [low <= value <= high for low, high in (result.interval for result in found)]
+            )
+            tables = np.mean([result.method == "table" for result in found])
+            error = squares.std(ddof=1) / runs**0.5
+            yield (
+                f"| {each.name} | {budget} | {squares.mean():.2f} ± {error:.2f} | {held:.0%} "
+                f"| table in {tables:.0%} of the runs |"
+            )
 
 
 @dataclass(frozen=True)
@@ -121,20 +183,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=400)
     parser.add_argument("--tuning", action="store_true", help="leave out constants of flow")
+    parser.add_argument("--environments", action="store_true", help="play Gymnasium's own")
     chosen = parser.parse_args()
     console = Console(stderr=True)
+    if chosen.environments:
+        write(
+            "small_budgets_environments",
+            f"The default strategy and estimate of `evaluate`, {chosen.runs} runs a row.",
+            environment_lines(chosen.runs, console),
+        )
+        return
     strategies: dict[str, str | Strategy] = {"on-policy": "on-policy", "flow": "flow"}
     if chosen.tuning:
         strategies = dict(LEFT_OUT)
-    text = [
+    write(
+        "small_budgets_tuning" if chosen.tuning else "small_budgets",
         f"K·MSE divided by the limit ± its standard error, and how many of the 95% intervals held; "
         f"{chosen.runs} runs a cell, transitions unknown, start distribution known.",
-        "",
-    ]
-    for line in lines(strategies, chosen.runs, console):
+        lines(strategies, chosen.runs, console),
+    )
+
+
+def write(name: str, what: str, table: Iterator[str]) -> None:
+    """Write a page of results, and show its lines as they come."""
+    text = [what, ""]
+    for line in table:
         text.append(line)
         print(line, flush=True)
-    name = "small_budgets_tuning" if chosen.tuning else "small_budgets"
     (RESULTS / f"{name}.md").write_text("\n".join(text) + "\n", encoding="utf-8")
 
 
