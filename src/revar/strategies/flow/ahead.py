@@ -39,17 +39,25 @@ def error_ahead(task: TaskArrays, ahead: Ahead, costs: FloatArray, behavior: Flo
     return value
 
 
-def visits_ahead(task: TaskArrays, ahead: Ahead, behavior: FloatArray) -> tuple[FloatArray, float]:
+def visits_ahead(
+    task: TaskArrays, ahead: Ahead, behavior: FloatArray, longest: float
+) -> tuple[FloatArray, float]:
     """The visits of each pair when the budget ahead has been spent with a behavior, [S, A].
 
-    And how many episodes that takes.
+    And how many episodes that takes. Episodes that come to a state without data are taken to last
+    up to `longest` steps: what they cost from there on is known of none.
     """
     states, actions = ahead.already.shape
     visits = np.zeros((states, actions))
     flow = np.zeros((task.horizon, states, actions))
     spare = np.zeros((2, states + 1))
     flow_of(ahead.transitions, task.initial, ahead.layers, behavior, flow, visits, spare)
-    each = task.episode_cost + total(ahead.visit_cost * visits) * (task.episode_cost == 0.0)
+    each = task.episode_cost
+    if each == 0.0:
+        unknown = ahead.already.sum(axis=1) == 0.0
+        usual = total(ahead.visit_cost * ahead.already) / total(ahead.already)
+        left = np.maximum(0.0, longest - 1.0 - np.arange(task.horizon)).reshape((-1, 1, 1))
+        each = total(ahead.visit_cost * visits) + usual * total((flow * left)[:, unknown])
     episodes = ahead.budget / each
     return ahead.already + episodes * visits, episodes
 
@@ -61,12 +69,13 @@ def plan_pays(
     gaps: FloatArray,
     behavior: FloatArray,
     episode: int,
+    steps: float,
     spread: float,
 ) -> bool:
     """Whether a plan leaves a smaller error than the target policy, its doubt allowed for.
 
-    With the target policy there is the mean return besides, of `episode` episodes and those to
-    come; each has the variance `spread`.
+    With the target policy, whose episodes last so many `steps`, there is the mean return besides,
+    of `episode` episodes and those to come; each has the variance `spread`.
 
     A plan that rests on estimated costs looks better than it is: of a pair that has T visits when
     it is made, the expected error is 1 + 1/T times as large. Plans to come will know more: half of
@@ -75,8 +84,8 @@ def plan_pays(
     """
     on_policy = np.zeros((task.horizon, *costs.shape))
     on_policy[:] = task.policy
-    visits, _ = visits_ahead(task, ahead, behavior)
-    instead, episodes = visits_ahead(task, ahead, on_policy)
+    visits, _ = visits_ahead(task, ahead, behavior, task.horizon)
+    instead, episodes = visits_ahead(task, ahead, on_policy, steps)
     planned, unplanned = _errors_left(costs, gaps, ahead.already, visits, instead)
     return planned < min(unplanned, spread / (episode + episodes))
 

@@ -94,7 +94,7 @@ def plan_flow(
     be_cautious(task, ahead, statistics.visits, needed, behavior)
     if task.limits.has_sums:
         keep_sums(task, ahead, statistics, costs, needed, known_transitions, tuning, behavior)
-    return plan_pays(task, ahead, noise, gaps, behavior, episode, spread)
+    return plan_pays(task, ahead, noise, gaps, behavior, episode, total(found.weights), spread)
 
 
 def _asked_costs(
