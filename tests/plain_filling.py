@@ -81,11 +81,12 @@ class Filled:
     ahead: Floats  # [S, A] their means
     untried: Floats  # [S, A] weight of pairs without data where others have some
     missed: Floats  # [A] what filling takes from each action's weight, over all states
-    policy: Floats  # [S, A]
-    tilt: float  # what filling adds to the policy's mean preference, summed over steps
     unknown: Floats  # [S] weight of states without data
     unknown_error: float
     adrift_error: float
+    policy: Floats  # [S, A]
+    slope: float = 0.0  # what is added for each unit of preference that standing in loses
+    slope_error: float = 0.0  # of the value
 
 
 def filled(model: PlainModel, data: Dataset) -> Filled:
@@ -94,36 +95,63 @@ def filled(model: PlainModel, data: Dataset) -> Filled:
 
 
 def fill(model: PlainModel, observed: Observed) -> Filled:
-    """In that way of the two which leaves the smaller error."""
-    one = fill_by(tried_shares(model, observed), model, observed)
-    other = fill_by(balanced_shares(model, observed), model, observed)
+    """In that way of the two which leaves the smaller error, and then corrected."""
+    ways = tried_shares(model, observed), balanced_shares(model, observed)
+    one, other = (fill_by(shares, model, observed) for shares in ways)
     left, instead = (
-        error_of(
-            observed,
-            replace(found, missed=found.untried.sum(axis=0), tilt=0.0),
-            spread_counts=False,
-        )
+        error_of(observed, replace(found, missed=found.untried.sum(axis=0)), spread_counts=False)
         for found in (one, other)
     )
-    return other if instead.variance < (1 - 1e-9) * left.variance else one
+    shares, found = ways[0], one
+    if instead.variance < (1 - 1e-9) * left.variance:
+        shares, found = ways[1], other
+    return corrected(found, fill_by(shares, model, observed, slope=1.0), observed)
 
 
-def fill_by(shares: Floats, model: PlainModel, observed: Observed) -> Filled:
-    """Mass forward, step by step; then values backward."""
+def corrected(found: Filled, more: Filled, observed: Observed) -> Filled:
+    """With the slope of preference that the result shows, too; `more` has a slope of 1."""
+    slope, doubt = evident_slope(found, more, observed)
+    each = more.value - found.value
+    return replace(
+        found,
+        value=found.value + slope * each,
+        table=found.table + slope * (more.table - found.table),
+        gains=found.gains + slope * (more.gains - found.gains),
+        ahead=found.ahead + slope * (more.ahead - found.ahead),
+        slope=slope,
+        slope_error=doubt * each,
+    )
+
+
+def preference_lost(shares: Floats, model: PlainModel, observed: Observed) -> Floats:
+    """How much less preferred actions are than those which stand in for them, [S]."""
+    lost = ((model.policy - shares) * model.policy).sum(axis=1)
+    for s in range(model.states):
+        if all((s, int(a)) in observed.rewards for a in np.flatnonzero(model.policy[s])):
+            lost[s] = 0.0
+    return np.asarray(lost)
+
+
+def fill_by(shares: Floats, model: PlainModel, observed: Observed, *, slope: float = 0.0) -> Filled:
+    """Mass forward, step by step; then values backward.
+
+    A step of a state with gaps pays `slope` times the mean preference that is lost there.
+    """
     known = shares.sum(axis=1) > 0
+    lost = slope * preference_lost(shares, model, observed)
     reward = np.zeros(model.policy.shape)
     chance = np.zeros(model.chance.shape)
     for place, seen in observed.rewards.items():
-        reward[place] = np.mean(seen)
+        reward[place] = np.mean(seen) + lost[place[0]]
         chance[place] = np.bincount(observed.outcomes[place], minlength=model.states + 1) / len(
             seen
         )
     usual, going_on = observed.usual_reward, observed.going_on(model.states)
-    mass, lost_before = model.initial.copy(), 0.0
+    usual += float(np.mean([lost[s] for (s, _), seen in observed.rewards.items() for _ in seen]))
+    mass, lost_before, value = model.initial.copy(), 0.0, 0.0
     occupied = np.zeros((model.horizon, model.states))
     adrift = np.zeros(model.horizon)
     unknown = np.zeros(model.states)
-    value = 0.0
     for t in range(model.horizon):
         fading = model.discount**t
         unknown += fading * np.where(known, 0.0, mass)
@@ -169,14 +197,16 @@ def fill_by(shares: Floats, model: PlainModel, observed: Observed) -> Filled:
     taken = weights.sum(axis=1, keepdims=True) * model.policy - weights
     less = np.where(untried.sum(axis=1, keepdims=True) > 0, taken, 0.0)
     return Filled(
-        *(value, table, weights, gains, ahead, untried, less.sum(axis=0), model.policy),
-        -float((less * model.policy).sum()),
-        *(unknown, unknown_error, adrift_error),
+        *(value, table, weights, gains, ahead, untried, less.sum(axis=0)),
+        *(unknown, unknown_error, adrift_error, model.policy),
     )
 
 
-def filled_rewards(model: PlainModel, data: Dataset) -> Floats:
-    """Mean rewards [S, A], those of pairs without data filled, for transitions that are known."""
+def filled_rewards(model: PlainModel, data: Dataset, slope: float = 0.0) -> Floats:
+    """Mean rewards [S, A], those of pairs without data filled, for transitions that are known.
+
+    These pay `slope` times as much more as they are preferred to those that stand in.
+    """
     observed = Observed.of(model, data)
     shares = tried_shares(model, observed)
     means = np.zeros(model.policy.shape)
@@ -188,24 +218,29 @@ def filled_rewards(model: PlainModel, data: Dataset) -> Floats:
         for a in range(model.actions):
             if (s, a) not in observed.rewards:
                 means[s, a] = by_state[s]
+                if shares[s].any():
+                    means[s, a] += slope * (model.policy[s, a] - shares[s] @ model.policy[s])
     return means
 
 
 def filled_where_known(model: PlainModel, data: Dataset) -> Filled:
     """The same with the true transitions, so that rewards alone have gaps."""
+    found, more = (_filled_where_known(model, data, slope) for slope in (0.0, 1.0))
+    return corrected(found, more, Observed.of(model, data))
+
+
+def _filled_where_known(model: PlainModel, data: Dataset, slope: float) -> Filled:
     observed = Observed.of(model, data)
-    rewards = filled_rewards(model, data)
+    rewards = filled_rewards(model, data, slope)
     table = np.zeros((model.horizon + 1, model.states + 1))
     for t in reversed(range(model.horizon)):
         worth = rewards + model.discount * model.chance @ table[t + 1]
         table[t, :-1] = (model.policy * worth).sum(axis=1)
     weights = np.zeros(model.policy.shape)
-    gains = np.zeros(model.chance.shape)
     mass = model.initial
     for t in range(model.horizon):
         pairs = model.discount**t * mass[:, None] * model.policy
         weights += pairs
-        gains += model.discount * pairs[:, :, None] * table[t + 1]
         mass = np.einsum("s,sa,sap->p", mass, model.policy, model.chance)[:-1]
     seen = np.zeros(model.policy.shape, dtype=bool)
     for place in observed.rewards:
@@ -214,21 +249,21 @@ def filled_where_known(model: PlainModel, data: Dataset) -> Filled:
     gaps = np.where(seen, 0.0, weights)
     untried = np.where(known[:, None], gaps, 0.0)
     shares = tried_shares(model, observed)
-    apart = (weights * (rewards - observed.usual_reward) ** 2).sum() / weights.sum()
+    plain = filled_rewards(model, data)
+    apart = (weights * (plain - observed.usual_reward) ** 2).sum() / weights.sum()
     less = untried - untried.sum(axis=1, keepdims=True) * shares
     return Filled(
         float(model.initial @ table[0, :-1]),
         table,
         weights,
-        gains,
-        (model.chance * gains).sum(axis=2),
+        np.zeros(model.chance.shape),
+        np.zeros(model.policy.shape),
         untried,
         less.sum(axis=0),
-        model.policy,
-        -(less * model.policy).sum(),
         np.where(known, 0.0, gaps.sum(axis=1)),
         np.sqrt(apart),
         0.0,
+        model.policy,
     )
 
 
@@ -245,62 +280,78 @@ class Error:
         return self.visits + self.gaps
 
 
-def error_of(
-    observed: Observed,
-    found: Filled,
-    *,
-    known_transitions: bool = False,
-    spread_counts: bool = True,
-) -> Error:
-    """From what each single visit was worth, W r + g.
+@dataclass(frozen=True)
+class _Visits:
+    """What single visits of pairs are worth, W r + g."""
 
-    A pair with one visit has the variance of others; the spread of all counts as one more.
-    """
-    samples = {
-        place: found.weights[place] * np.array(seen)
-        + (0.0 if known_transitions else found.gains[place][observed.outcomes[place]])
-        for place, seen in observed.rewards.items()
-        if found.weights[place] > 0
-    }
-    often = {place: worths for place, worths in samples.items() if len(worths) > 1}
-    freedom = sum(len(worths) - 1 for worths in often.values())
-    parts = {place: np.var(worths, ddof=1) / len(worths) for place, worths in often.items()}
-    worth = {
-        place: np.mean(observed.rewards[place]) + found.ahead[place] / found.weights[place]
-        for place in samples
-    }
-    once = [place for place in samples if place not in often]
-    alone = 0.0
-    if once:
-        usual = np.inf if spread_counts else 0.0
-        if freedom:
-            weight = np.array([found.weights[place] for place in samples])
-            means = np.array([worth[place] for place in samples])
-            spread = weight @ (means - weight @ means / weight.sum()) ** 2 / weight.sum()
-            squares = [
+    often: dict[tuple[int, int], Floats]  # of pairs with more visits than one
+    once: list[tuple[int, int]]
+    worth: dict[tuple[int, int], float]  # means, in units of weight
+    seen: float  # sum of squares within pairs, in units of weight
+    freedom: int
+
+    @classmethod
+    def of(cls, observed: Observed, found: Filled) -> "_Visits":
+        samples = {
+            place: found.weights[place] * np.array(seen)
+            + found.gains[place][observed.outcomes[place]]
+            for place, seen in observed.rewards.items()
+            if found.weights[place] > 0
+        }
+        often = {place: worths for place, worths in samples.items() if len(worths) > 1}
+        return cls(
+            often,
+            [place for place in samples if place not in often],
+            {
+                place: np.mean(observed.rewards[place]) + found.ahead[place] / found.weights[place]
+                for place in samples
+            },
+            sum(
                 len(worths) * np.var(worths) / found.weights[place] ** 2
                 for place, worths in often.items()
-            ]
-            usual = sum(squares) / freedom
-            if spread_counts:
-                usual = (sum(squares) + spread) / (freedom + 1)
-        for place in once:
-            parts[place] = usual * found.weights[place] ** 2
-            alone += parts[place]
-    squares = sum(parts[place] ** 2 / (len(samples[place]) - 1) for place in often)
-    squares += alone**2 / max(1, freedom)
+            ),
+            sum(len(worths) - 1 for worths in often.values()),
+        )
+
+    def errors(self, found: Filled, usual: float) -> dict[tuple[int, int], float]:
+        """What pairs add to the variance, if single visits vary as is usual."""
+        parts = {
+            place: np.var(worths, ddof=1) / len(worths) for place, worths in self.often.items()
+        }
+        return parts | {place: usual * found.weights[place] ** 2 for place in self.once}
+
+    def errors_wherever_zero_is(self, found: Filled) -> dict[tuple[int, int], float]:
+        return self.errors(found, self.seen / max(1, self.freedom))
+
+
+def error_of(observed: Observed, found: Filled, *, spread_counts: bool = True) -> Error:
+    """A pair with one visit has the variance of others; the spread of all counts as one more."""
+    visits = _Visits.of(observed, found)
+    parts = visits.errors_wherever_zero_is(found)
+    gaps = _error_of_gaps(found, visits.worth, parts)
+    if visits.once and spread_counts:
+        usual = np.inf
+        if visits.freedom:
+            weight = np.array([found.weights[place] for place in visits.worth])
+            means = np.array(list(visits.worth.values()))
+            spread = weight @ (means - weight @ means / weight.sum()) ** 2 / weight.sum()
+            usual = (visits.seen + spread) / (visits.freedom + 1)
+        parts = visits.errors(found, usual)
+    squares = sum(parts[place] ** 2 / (len(worths) - 1) for place, worths in visits.often.items())
+    squares += sum(parts[place] for place in visits.once) ** 2 / max(1, visits.freedom)
     total = sum(parts.values())
     degrees = np.inf
     if squares > 0:
         degrees = 1.0 if np.isinf(squares) else max(1.0, total**2 / squares)
-    return Error(total, _error_of_gaps(found, worth, parts), degrees)
+    return Error(total, gaps, degrees)
 
 
 def _error_of_gaps(
     found: Filled, worth: dict[tuple[int, int], float], parts: dict[tuple[int, int], float]
 ) -> float:
-    """What filled pairs and states may miss."""
+    """What filled pairs and states may miss, besides what preference explains."""
     actions = found.weights.shape[1]
+    worth = {place: own - found.slope * found.policy[place] for place, own in worth.items()}
     compared: dict[int, list[tuple[float, float, float]]] = {a: [] for a in range(actions)}
     for (s, a), own in worth.items():
         here = [b for b in range(actions) if b != a and (s, b) in worth]
@@ -331,41 +382,52 @@ def _error_of_gaps(
             common = min(alone, mean**2 + (entered**2).sum() / entered.sum() ** 2 * alone)
         error += alone * (found.untried[:, a] ** 2).sum()
         by_action += own * common * found.missed[a] ** 2
-    tilted = (found.tilt * _evident_slope(found, worth, parts)) ** 2
-    return float(error + max(by_action, tilted))
+    return float(error + by_action + found.slope_error**2)
 
 
-def _evident_slope(
-    found: Filled, worth: dict[tuple[int, int], float], parts: dict[tuple[int, int], float]
-) -> float:
-    """The slope of worth by preference within states, if it is three standard errors from zero."""
-    rows = []  # state, weight, preference, worth, noise; less what is the mean of the state
-    for s in {s for s, _ in worth}:
-        here = [a for a in range(found.weights.shape[1]) if (s, a) in worth]
-        weight = found.weights[s, here]
-        worths = np.array([worth[s, a] for a in here])
-        plain = found.policy[s, here]
+def evident_slope(found: Filled, more: Filled, observed: Observed) -> tuple[float, float]:
+    """The slope of worth by preference within states, and its standard error.
+
+    That which is found where it was added; `more` says what adding 1 does. Zeros, if it is not
+    three standard errors from zero.
+    """
+    visits = _Visits.of(observed, found)
+    added = _Visits.of(observed, more).worth
+    parts = visits.errors_wherever_zero_is(found)
+    rows = []  # state, weight, preference, and less the mean of the state; worths, noise
+    for s in {s for s, _ in visits.worth}:
+        here = [(s, a) for a in range(found.weights.shape[1]) if (s, a) in visits.worth]
+        plain, weight = (
+            np.array([of[place] for place in here]) for of in (found.policy, found.weights)
+        )
         preference = plain - weight @ plain / weight.sum()
-        worths = worths - weight @ worths / weight.sum()
-        noise = np.array([parts[s, a] for a in here])
-        rows += [(s, *row) for row in zip(weight, plain, preference, worths, noise, strict=True)]
-    if not rows:
-        return 0.0
-    states, weight, plain, preference, worths, noise = np.array(rows).T
+        columns = [[of[place] for place in here] for of in (visits.worth, added, parts)]
+        rows += [(s, *row) for row in zip(weight, plain, preference, *columns, strict=True)]
+    if not rows or found.untried.sum() == 0:
+        return 0.0, 0.0
+    states, weight, plain, preference, worths, others, noise = np.array(rows).T
 
     def slope_of(kept: Floats) -> float:
         square = (kept * weight * preference**2).sum()
-        if square <= 1e-9 * (weight * preference**2).sum():
-            return np.inf
-        return float((kept * weight * preference * worths).sum() / square)
+        before, after = (
+            (kept * weight * preference * each).sum() / square for each in (worths, others)
+        )
+        return float(before / (1.0 - (after - before)))
 
-    square = (weight * preference**2).sum()
-    if square <= 1e-9 * (weight * plain**2).sum() or np.isinf(noise).any():
-        return 0.0
-    everywhere = slope_of(np.ones(weight.size))
-    left_out = sum((slope_of(states != s) - everywhere) ** 2 for s in set(states))
-    doubt = max((preference**2 * noise).sum() / square**2, left_out)
-    return everywhere if everywhere**2 > 9 * doubt else 0.0
+    def lever_of(kept: Floats) -> float:
+        return float((kept * weight * preference * (preference - (others - worths))).sum())
+
+    square, lever = (weight * preference**2).sum(), lever_of(np.ones(weight.size))
+    if square <= 1e-9 * (weight * plain**2).sum() or lever <= 1e-9 * square:
+        return 0.0, 0.0
+    slope = slope_of(np.ones(weight.size))
+    left_out = 0.0
+    for s in set(states):
+        if lever_of(states != s) <= 1e-9 * lever:
+            return 0.0, 0.0
+        left_out += (slope_of(states != s) - slope) ** 2
+    doubt = max((preference**2 * noise).sum() / lever**2, left_out)
+    return (slope, float(np.sqrt(doubt))) if slope**2 > 9 * doubt else (0.0, 0.0)
 
 
 def _mean_square(rows: list[tuple[float, float, float]]) -> float:

@@ -93,7 +93,8 @@ def test_known_transitions_leave_the_rewards_to_be_estimated(
 ) -> None:
     data = dataset(model, uniform(model), episodes, np.random.default_rng(seed))
     found = CertaintyEquivalence(known_transitions=True).estimate(task_of(model), data)
-    means = filled_rewards(model, data)[:, :, None]
+    slope = filled_where_known(model, data).slope
+    means = filled_rewards(model, data, slope)[:, :, None]
     mixed = replace(model, mean=np.broadcast_to(means, model.chance.shape))
     expected = enumeration.value(mixed)
     assert found.value == pytest.approx(expected, rel=1e-10, abs=1e-11)
@@ -130,7 +131,7 @@ def test_the_standard_error_is_that_of_the_delta_method(
     estimator = CertaintyEquivalence(known_transitions=known)
     joint, found = estimator.plug_in(task_of(model), data)
     oracle = (filled_where_known if known else filled)(model, data)
-    error = error_of(Observed.of(model, data), oracle, known_transitions=known)
+    error = error_of(Observed.of(model, data), oracle)
     assert found.covariance[0, 0] == pytest.approx(error.variance, rel=1e-6, abs=1e-12)
     if np.isfinite(error.visits) and error.visits > 1e-20:
         assert found.freedom[0] == pytest.approx(error.freedom, rel=1e-6)

@@ -164,20 +164,6 @@ def test_a_budget_that_is_too_small_for_a_plan_is_spent_on_the_target_policy() -
         np.testing.assert_array_equal(data.propensities, own)
 
 
-def test_a_table_that_errs_more_than_the_mean_return_is_nothing_to_plan_by() -> None:
-    """Actions that the policy avoids lose 20 in every state, and most states miss some."""
-    states, actions = 100, 4
-    transitions = np.zeros((states, actions, states))
-    transitions[:, :, :] = np.roll(np.eye(states), 7, axis=1)[:, None, :]
-    rewards = np.where(np.arange(actions) == 0, 0.0, -20.0)
-    mdp = TabularMDP(
-        *(transitions, np.tile(rewards, (states, 1)), 0.0, np.full(states, 1 / states), 20)
-    )
-    policy = np.tile([0.94, 0.02, 0.02, 0.02], (states, 1))
-    for data in kept(Problem("losses", mdp, policy), Flow(), 60).datasets:
-        np.testing.assert_array_equal(data.propensities, policy[data.states, data.actions])
-
-
 def test_before_the_first_episode_it_is_the_target_policy() -> None:
     problem = crossroads()
     task = Task.of(problem.mdp, problem.policy, budget=10).without_model()

@@ -35,9 +35,7 @@ from revar.theory.gap_errors import (
     errors_of_actions,
     evident_error,
     nothing_made_up,
-    pair_worths,
     spread_of_worths,
-    with_data,
 )
 from revar.theory.gaps import (
     FilledValues,
@@ -47,7 +45,8 @@ from revar.theory.gaps import (
     thin_share_of,
     tried_policy,
 )
-from revar.theory.influence import influence, pair_covariance
+from revar.theory.influence import influence, pair_covariance, pair_worths, with_data
+from revar.theory.preference import Corrected, correct_for_preference
 from revar.theory.recursions import unvisited_mass
 
 # What has not happened in so many visits has, with 95% confidence, a probability below 1%.
@@ -231,23 +230,21 @@ def plug_in(
     `initial_draws` is the number of episodes from which `initial` was estimated, 0 if it is known.
     """
     count = len(policies)
-    found = [
-        known_values(statistics, initial, policies[j], layers, discount)
-        if known_transitions
-        else _filled_by_less(statistics, initial, policies[j], layers, discount)
+    corrected = [
+        _corrected_values(statistics, initial, policies[j], layers, discount, known_transitions)
         for j in range(count)
     ]
     values = np.zeros(count)
     unvisited = np.zeros(count)
     for j in range(count):
-        values[j] = dot(initial, found[j].table[0])
+        values[j] = dot(initial, corrected[j].found.table[0])
         unvisited[j] = unvisited_mass(
             statistics.outcomes, initial, policies[j], statistics.visits, layers
         )
     gaps = [
         errors_of_actions(
-            *(statistics, policies[j], found[j]),
-            _errors_of(statistics, found[j], found[j], known_transitions),
+            *(statistics, policies[j], corrected[j]),
+            _errors_wherever_zero_is(statistics, corrected[j].found, known_transitions),
         )
         for j in range(count)
     ]
@@ -256,24 +253,49 @@ def plug_in(
     thin_share = np.zeros(count)
     evident = np.zeros(count)
     for j in range(count):
-        thin_share[j] = thin_share_of(found[j], statistics.visits)
-        evident[j] = evident_error(found[j], gaps[j])
+        found = corrected[j].found
+        thin_share[j] = thin_share_of(found, statistics.visits)
+        evident[j] = evident_error(found, gaps[j])
         for k in range(j + 1):
-            errors = _errors_of(statistics, found[j], found[k], known_transitions)
+            other = corrected[k].found
+            errors = pair_errors(
+                *(statistics, found.weights, found.gains, other.weights, other.gains),
+                known_transitions,
+            )
             variance, squares = _sum_errors(errors, statistics.visits)
             if initial_draws > 0:
-                first, other_first = found[j].table[0], found[k].table[0]
                 apart = _initial_error(
-                    *(initial, initial_draws, first, values[j], other_first, values[k])
+                    *(initial, initial_draws),
+                    *(found.table[0], values[j], other.table[0], values[k]),
                 )
                 variance += apart
                 squares += apart * apart / max(1, initial_draws - 1)
-            covariance[j, k] = variance + error_of_gaps(found[j], gaps[j], found[k], gaps[k])
+            missed = error_of_gaps(corrected[j], gaps[j], corrected[k], gaps[k])
+            covariance[j, k] = variance + missed
             covariance[k, j] = covariance[j, k]
             if j == k:
                 covariance[j, j] = max(0.0, covariance[j, j])
                 freedom[j] = max(1.0, variance * variance / squares) if squares > 0.0 else inf
     return PluggedIn(values, covariance, freedom, unvisited, thin_share, evident)
+
+
+@like_caller
+def _corrected_values(
+    statistics: RunStatistics,
+    initial: FloatArray,
+    policy: FloatArray,
+    layers: Layers,
+    discount: float,
+    known_transitions: bool,
+) -> Corrected:
+    if known_transitions:
+        found = known_values(statistics, initial, policy, layers, discount)
+    else:
+        found = _filled_by_less(statistics, initial, policy, layers, discount)
+    errors = _errors_wherever_zero_is(statistics, found, known_transitions)
+    return correct_for_preference(
+        *(statistics, initial, policy, found, errors, layers, discount, known_transitions)
+    )
 
 
 @like_caller
@@ -302,7 +324,18 @@ def _filled_by_less(
 
 @like_caller
 def _error_left(statistics: RunStatistics, policy: FloatArray, found: FilledValues) -> float:
-    """The variance that visits leave, and what filling may miss, wherever zero is.
+    """The variance that visits leave, and what filling may miss, wherever zero is."""
+    errors = _errors_wherever_zero_is(statistics, found, False)
+    missed = Corrected(nothing_made_up(found), 0.0, 0.0)
+    gaps = errors_of_actions(statistics, policy, missed, errors)
+    return total(errors) + error_of_gaps(missed, gaps, missed, gaps)
+
+
+@like_caller
+def _errors_wherever_zero_is(
+    statistics: RunStatistics, found: FilledValues, known_transitions: bool
+) -> FloatArray:
+    """What each pair adds to the variance of a value; by this it is decided what the value is.
 
     A single visit takes the variance of the others alone: how unlike all visits are tells how many
     steps follow them, too.
@@ -312,21 +345,10 @@ def _error_left(statistics: RunStatistics, policy: FloatArray, found: FilledValu
     squares, freedom = _errors_seen(
         *(statistics.outcomes, visits, weights, gains, weights, gains),
         *(statistics.reward_squares / np.maximum(visits, 1), statistics.outcome_reward_mean),
-        *(False, errors),
+        *(known_transitions, errors),
     )
     _add_single_visits(visits, weights, weights, squares / max(1, freedom), errors)
-    gaps = errors_of_actions(statistics, policy, found, errors)
-    missed = nothing_made_up(found)
-    return total(errors) + error_of_gaps(missed, gaps, missed, gaps)
-
-
-@like_caller
-def _errors_of(
-    statistics: RunStatistics, one: FilledValues, other: FilledValues, known_transitions: bool
-) -> FloatArray:
-    return pair_errors(
-        *(statistics, one.weights, one.gains, other.weights, other.gains, known_transitions)
-    )
+    return errors
 
 
 @compiled_in_place
@@ -393,8 +415,9 @@ def pair_errors(
     )
     if freedom > 0:
         one, other = with_data(statistics, weight), with_data(statistics, other_weight)
-        worths = pair_worths(statistics, one, gain)
-        others = pair_worths(statistics, other, other_gain)
+        rewards, outcomes = statistics.reward_mean, statistics.outcomes
+        worths = pair_worths(rewards, outcomes, one, gain)
+        others = pair_worths(rewards, outcomes, other, other_gain)
         usual = (usual + spread_of_worths(one, worths, other, others)) / (freedom + 1)
     else:
         usual = inf

@@ -11,58 +11,9 @@ import numpy as np
 
 from revar.compilation import compiled, compiled_in_place, like_caller
 from revar.model.arrays import FloatArray, RunStatistics
-from revar.model.moments import ROUNDING
 from revar.theory.gaps import FilledValues
-
-# What is so many standard errors away from zero is not chance.
-EVIDENT = 3.0
-
-
-@like_caller
-def with_data(statistics: RunStatistics, weights: FloatArray) -> FloatArray:
-    """Weights [S, A] of pairs with data; others weigh something where transitions are known."""
-    return np.where(statistics.visits > 0, weights, 0.0)
-
-
-@compiled
-def pair_worths(statistics: RunStatistics, weights: FloatArray, gains: FloatArray) -> FloatArray:
-    """What follows a visit of each pair, reward and all, in units of its weight, [S, A]."""
-    row_start, _, probability = statistics.outcomes
-    states, actions = weights.shape
-    worths = np.zeros((states, actions))
-    for s in range(states):
-        for a in range(actions):
-            w = weights[s, a]
-            if w != 0.0:
-                p = s * actions + a
-                worths[s, a] = statistics.reward_mean[s, a]
-                for o in range(row_start[p], row_start[p + 1]):
-                    worths[s, a] += probability[o] * gains[o] / w
-    return worths
-
-
-@compiled
-def spread_of_choices(
-    initial: FloatArray, table: FloatArray, weights: FloatArray, worths: FloatArray
-) -> float:
-    """What first states and the policy's actions add to the variance of a return."""
-    mean = 0.0
-    square = 0.0
-    for s in range(initial.size):
-        mean += initial[s] * table[0, s]
-        square += initial[s] * table[0, s] ** 2
-    spread = max(0.0, square - mean * mean)
-    for s in range(initial.size):
-        here = 0.0
-        mean = 0.0
-        square = 0.0
-        for a in range(weights.shape[1]):
-            here += weights[s, a]
-            mean += weights[s, a] * worths[s, a]
-            square += weights[s, a] * worths[s, a] ** 2
-        if here > 0.0:
-            spread += max(0.0, square - mean * mean / here)
-    return spread
+from revar.theory.influence import pair_worths, with_data
+from revar.theory.preference import Corrected
 
 
 class ActionErrors(NamedTuple):
@@ -71,83 +22,26 @@ class ActionErrors(NamedTuple):
     alone: FloatArray  # [A] standard deviation, in a state
     common: FloatArray  # [A] of what may be the same in all states
     evident: FloatArray  # [A] of what the data shows to be the same in all states
-    slope: float  # how much more follows what the policy prefers, in all states, if that is evident
 
 
 @like_caller
 def errors_of_actions(
-    statistics: RunStatistics, policy: FloatArray, found: FilledValues, errors: FloatArray
+    statistics: RunStatistics, policy: FloatArray, corrected: Corrected, errors: FloatArray
 ) -> ActionErrors:
     """How far what follows an action is from what the others of its state would stand in with.
 
-    The mean square over states, less what noise makes of it: `errors` [S, A] is what each pair adds
-    to the variance of the value. The same in all states may be the mean, as well as it is known. An
-    action that was nowhere compared takes what all have; where no state shows two actions, that
-    is the spread of all pairs.
+    Besides what the policy's preference explains. It is the mean square over states, less what
+    noise makes of it: `errors` [S, A] is what each pair adds to the variance of the value. The same
+    in all states may be the mean, as well as it is known. An action that was nowhere compared takes
+    what all have; where no state shows two actions, that is the spread of all pairs.
     """
+    found = corrected.found
     weights = with_data(statistics, found.weights)
-    worths = pair_worths(statistics, weights, found.gains)
+    worths = pair_worths(statistics.reward_mean, statistics.outcomes, weights, found.gains)
+    worths = worths - corrected.slope * policy
     spread = spread_of_worths(weights, worths, weights, worths)
     alone, common, evident = _compare_actions(weights, worths, errors, spread)
-    slope = _slope_of_preference(policy, weights, worths, errors)
-    return ActionErrors(alone, common, evident, slope)
-
-
-@compiled
-def _slope_of_preference(
-    policy: FloatArray, weights: FloatArray, worths: FloatArray, errors: FloatArray
-) -> float:
-    """How much more follows an action for each unit of the policy's preference, within states.
-
-    The slope of a regression; zero unless it is EVIDENT standard errors away from that. These are
-    the larger of what visits make of noise, and of what leaving out one state after the other does.
-    """
-    states, actions = weights.shape
-    both = 0.0
-    square = 0.0
-    whole = 0.0
-    noise = 0.0
-    for s in range(states):
-        preference, worth = _means_of_state(policy, weights, worths, s)
-        for a in range(actions):
-            apart = policy[s, a] - preference
-            both += weights[s, a] * apart * (worths[s, a] - worth)
-            square += weights[s, a] * apart * apart
-            whole += weights[s, a] * policy[s, a] * policy[s, a]
-            if weights[s, a] > 0.0:
-                noise += apart * apart * errors[s, a]
-    if square <= ROUNDING * whole:
-        return 0.0
-    slope = both / square
-    left_out = 0.0
-    for s in range(states):
-        preference, worth = _means_of_state(policy, weights, worths, s)
-        score = 0.0
-        lever = 0.0
-        for a in range(actions):
-            apart = policy[s, a] - preference
-            score += weights[s, a] * apart * (worths[s, a] - worth - slope * apart)
-            lever += weights[s, a] * apart * apart
-        if lever >= (1.0 - ROUNDING) * square:  # no other state tells
-            return 0.0
-        left_out += (score / (1.0 - lever / square)) ** 2
-    doubt = max(noise, left_out) / (square * square)
-    return slope if slope * slope > EVIDENT * EVIDENT * doubt else 0.0
-
-
-@compiled_in_place
-def _means_of_state(
-    policy: FloatArray, weights: FloatArray, worths: FloatArray, state: int
-) -> tuple[float, float]:
-    """The means of preference and worth, by weight."""
-    here = 0.0
-    preference = 0.0
-    worth = 0.0
-    for a in range(weights.shape[1]):
-        here += weights[state, a]
-        preference += weights[state, a] * policy[state, a]
-        worth += weights[state, a] * worths[state, a]
-    return (preference / here, worth / here) if here > 0.0 else (0.0, 0.0)
+    return ActionErrors(alone, common, evident)
 
 
 @compiled
@@ -226,34 +120,20 @@ def spread_of_worths(
 
 @like_caller
 def error_of_gaps(
-    one: FilledValues, one_errors: ActionErrors, other: FilledValues, other_errors: ActionErrors
+    one: Corrected, one_errors: ActionErrors, other: Corrected, other_errors: ActionErrors
 ) -> float:
     """What filling adds to the covariance of two values.
 
-    What an action does differently everywhere adds up over states. All else is independent.
+    What an action does differently everywhere adds up over states, and so does what is unknown of
+    the slope. All else is independent.
     """
+    found, also = one.found, other.found
     error = _add_apart(
-        *(one.unknown, one.unknown_error, one.untried, one_errors.alone),
-        *(other.unknown, other.unknown_error, other.untried, other_errors.alone),
-        one.adrift_error * other.adrift_error,
+        *(found.unknown, found.unknown_error, found.untried, one_errors.alone),
+        *(also.unknown, also.unknown_error, also.untried, other_errors.alone),
+        found.adrift_error * also.adrift_error + one.error * other.error,
     )
-    error += _add_up(one.missed, one_errors.common, other.missed, other_errors.common)
-    return error + _tilt_error(one, one_errors) * _tilt_error(other, other_errors)
-
-
-@like_caller
-def _tilt_error(found: FilledValues, errors: ActionErrors) -> float:
-    """What taking preferred actions too often adds, beyond what actions add by themselves."""
-    return _beyond(
-        found.tilt * errors.slope,
-        _add_up(found.missed, errors.common, found.missed, errors.common),
-    )
-
-
-@compiled_in_place
-def _beyond(error: float, variance: float) -> float:
-    more = sqrt(max(0.0, error * error - variance))
-    return more if error > 0.0 else -more
+    return error + _add_up(found.missed, one_errors.common, also.missed, other_errors.common)
 
 
 @like_caller
@@ -263,9 +143,9 @@ def nothing_made_up(found: FilledValues) -> FilledValues:
         found.table,
         found.weights,
         found.gains,
+        found.tried,
         found.untried,
         found.untried.sum(axis=0),
-        0.0,
         found.unknown,
         found.unknown_error,
         found.adrift_error,
@@ -275,9 +155,7 @@ def nothing_made_up(found: FilledValues) -> FilledValues:
 @like_caller
 def evident_error(found: FilledValues, errors: ActionErrors) -> float:
     """What filling is seen to add to the squared error of a value."""
-    tilted = found.tilt * errors.slope
-    by_action = _add_up(found.missed, errors.evident, found.missed, errors.evident)
-    return max(tilted * tilted, by_action)
+    return _add_up(found.missed, errors.evident, found.missed, errors.evident)
 
 
 @compiled_in_place

@@ -25,10 +25,10 @@ class FilledValues(NamedTuple):
 
     table: FloatArray  # [L+1, S+1] v_t(s)
     weights: FloatArray  # [S, A] W, by pairs with data
-    gains: FloatArray  # [slot] g
+    gains: FloatArray  # [slot] g; 0 where transitions are known
+    tried: FloatArray  # [S, A] how actions with data stand for all of their state
     untried: FloatArray  # [S, A] weight of pairs without data, in states with data
     missed: FloatArray  # [A] what filling takes from the weight of each action, over all states
-    tilt: float  # how much more than it does filling makes the policy take what it prefers
     unknown: FloatArray  # [S] weight of states without data
     unknown_error: float  # standard deviation of what filling a state may miss
     adrift_error: float  # error of steps at which no state with data is occupied
@@ -113,9 +113,9 @@ def filled_values(
         *(values, weights, gains),
     )
     untried = _untried(policy, statistics.visits, weights)
-    missed, tilt = _missed(policy, weights, untried)
+    missed = _missed(policy, weights, untried)
     return FilledValues(
-        values, weights, gains, untried, missed, tilt, unknown, unknown_error, adrift_error
+        values, weights, gains, tried, untried, missed, unknown, unknown_error, adrift_error
     )
 
 
@@ -195,16 +195,13 @@ def _untried(policy: FloatArray, visits: IntArray, weights: FloatArray) -> Float
 
 
 @compiled
-def _missed(
-    policy: FloatArray, weights: FloatArray, untried: FloatArray
-) -> tuple[FloatArray, float]:
-    """What actions weigh less than the policy has it, over all states with gaps, [A], and the tilt.
+def _missed(policy: FloatArray, weights: FloatArray, untried: FloatArray) -> FloatArray:
+    """What actions weigh less than the policy has it, over all states with gaps, [A].
 
     An action without data in one state may stand for more than itself in another.
     """
     states, actions = policy.shape
     missed = np.zeros(actions)
-    tilt = 0.0
     for s in range(states):
         entered = 0.0
         gap = 0.0
@@ -213,10 +210,8 @@ def _missed(
             gap += untried[s, a]
         if gap > 0.0:
             for a in range(actions):
-                less = entered * policy[s, a] - weights[s, a]
-                missed[a] += less
-                tilt -= less * policy[s, a]
-    return missed, tilt
+                missed[a] += entered * policy[s, a] - weights[s, a]
+    return missed
 
 
 @like_caller
@@ -339,15 +334,14 @@ def known_values(
     rewards = _filled_rewards(statistics, tried, known, usual_reward)
     one = policy.reshape((1, states, actions))
     values = backward_values(statistics.outcomes, rewards, one, layers, discount)
-    weights, gains = influence(statistics.outcomes, initial, one, values, layers, discount)
+    weights, _ = influence(statistics.outcomes, initial, one, values, layers, discount)
+    gains = np.zeros(statistics.outcomes.successor.size)
     untried, unknown = _without_data(weights, statistics.visits, known)
     filled = untried.sum(axis=1).reshape((states, 1))
-    less = untried - filled * tried
-    missed = less.sum(axis=0)
-    tilt = -total(less * policy)
+    missed = (untried - filled * tried).sum(axis=0)
     apart = rewards - usual_reward
     spread = total(weights * (apart * apart)) / total(weights)
-    return FilledValues(values, weights, gains, untried, missed, tilt, unknown, sqrt(spread), 0.0)
+    return FilledValues(values, weights, gains, tried, untried, missed, unknown, sqrt(spread), 0.0)
 
 
 @compiled

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from revar.compilation import compiled, inlined
-from revar.model.arrays import FloatArray, Layers, Outcomes
+from revar.compilation import compiled, inlined, like_caller
+from revar.model.arrays import FloatArray, Layers, Outcomes, RunStatistics
 
 
 @compiled
@@ -123,3 +123,28 @@ def pair_covariance(
         with_reward += probability[o] * centred * reward
         other_with_reward += probability[o] * other * reward
     return float(covariance + (other_w * with_reward + w * other_with_reward) + spread)
+
+
+@like_caller
+def with_data(statistics: RunStatistics, weights: FloatArray) -> FloatArray:
+    """Weights [S, A] of pairs with data; others weigh something where transitions are known."""
+    return np.where(statistics.visits > 0, weights, 0.0)
+
+
+@compiled
+def pair_worths(
+    rewards: FloatArray, outcomes: Outcomes, weights: FloatArray, gains: FloatArray
+) -> FloatArray:
+    """What follows a visit of each pair, reward and all, in units of its weight, [S, A]."""
+    row_start, _, probability = outcomes
+    states, actions = weights.shape
+    worths = np.zeros((states, actions))
+    for s in range(states):
+        for a in range(actions):
+            w = weights[s, a]
+            if w != 0.0:
+                p = s * actions + a
+                worths[s, a] = rewards[s, a]
+                for o in range(row_start[p], row_start[p + 1]):
+                    worths[s, a] += probability[o] * gains[o] / w
+    return worths

@@ -68,14 +68,11 @@ def plan_pays(
     costs: FloatArray,
     gaps: FloatArray,
     behavior: FloatArray,
-    episode: int,
     steps: float,
-    spread: float,
 ) -> bool:
     """Whether a plan leaves a smaller error than the target policy, its doubt allowed for.
 
-    With the target policy, whose episodes last so many `steps`, there is the mean return besides,
-    of `episode` episodes and those to come; each has the variance `spread`.
+    Episodes of the target policy last so many `steps`.
 
     A plan that rests on estimated costs looks better than it is: of a pair that has T visits when
     it is made, the expected error is 1 + 1/T times as large. Plans to come will know more: half of
@@ -85,9 +82,9 @@ def plan_pays(
     on_policy = np.zeros((task.horizon, *costs.shape))
     on_policy[:] = task.policy
     visits, _ = visits_ahead(task, ahead, behavior, task.horizon)
-    instead, episodes = visits_ahead(task, ahead, on_policy, steps)
+    instead, _ = visits_ahead(task, ahead, on_policy, steps)
     planned, unplanned = _errors_left(costs, gaps, ahead.already, visits, instead)
-    return planned < min(unplanned, spread / (episode + episodes))
+    return planned < unplanned
 
 
 @compiled_in_place

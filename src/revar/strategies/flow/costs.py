@@ -1,19 +1,20 @@
 """What a visit is worth: flow's estimate of the one-step costs, from little data."""
 
-from math import inf, log
+from math import log
 from typing import NamedTuple
 
 import numpy as np
 
 from revar.compilation import compiled, compiled_in_place
 from revar.model.arrays import FloatArray, IntArray, Layers, RunStatistics
-from revar.model.tables import dot, total
+from revar.model.tables import dot
 from revar.strategies.compiled_rule import TaskArrays
 from revar.strategies.estimated_model import PooledNoise, filled_variance, pooled_noise
 from revar.strategies.flow.tuning import Tuning
-from revar.theory.gap_errors import errors_of_actions, evident_error, pair_worths, spread_of_choices
+from revar.theory.gap_errors import errors_of_actions
 from revar.theory.gaps import FilledValues, filled_values, known_values, tried_policy
 from revar.theory.influence import influence
+from revar.theory.preference import correct_for_preference
 
 
 class Influence(NamedTuple):
@@ -171,37 +172,25 @@ def least_seen(found: FilledValues, visits: IntArray) -> FloatArray:
 
 
 def gap_errors(
-    task: TaskArrays, statistics: RunStatistics, found: FilledValues, costs: FloatArray
-) -> tuple[FloatArray, float]:
+    task: TaskArrays,
+    layers: Layers,
+    statistics: RunStatistics,
+    found: FilledValues,
+    costs: FloatArray,
+) -> FloatArray:
     """What each pair without data adds to the squared error while it is filled, [S, A].
 
-    And the variance of a return, if the mean return would be reported now: if it errs less than
-    filling is seen to do. Otherwise that is infinite.
-
     What an action does differently everywhere adds up over the states in which it was not tried. Of
-    several policies it is taken to be what one visit would leave; no mean return serves them all.
+    several policies it is taken to be what one visit would leave.
     """
     if task.policies.shape[0] > 1:
-        return np.where(statistics.visits == 0, costs, 0.0), inf
+        return np.where(statistics.visits == 0, costs, 0.0)
     errors = _errors_while_filling(task.policy, statistics.visits, found.weights, costs)
-    apart = errors_of_actions(statistics, task.policy, found, errors)
-    gaps = _errors_of_filling(found.untried, apart.alone, apart.common)
-    evident = evident_error(found, apart)
-    spread = inf
-    if evident > 0.0:
-        spread = _return_variance(task, statistics, found, costs)
-        spread += total(found.untried * apart.alone**2)
-    return gaps, spread if spread < evident * statistics.initial_count.sum() else inf
-
-
-def _return_variance(
-    task: TaskArrays, statistics: RunStatistics, found: FilledValues, costs: FloatArray
-) -> float:
-    """By what follows first states, actions and visits; of pairs with data."""
-    worths = pair_worths(statistics, found.weights, found.gains)
-    size = found.weights.sum(axis=1, keepdims=True) * task.policy
-    visits = total(costs / np.where(size > 0.0, size, inf))
-    return visits + spread_of_choices(task.initial, found.table, found.weights, worths)
+    corrected = correct_for_preference(
+        *(statistics, task.initial, task.policy, found, errors, layers, task.discount, False)
+    )
+    apart = errors_of_actions(statistics, task.policy, corrected, errors)
+    return _errors_of_filling(found.untried, apart.alone, apart.common)
 
 
 @compiled

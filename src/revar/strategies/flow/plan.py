@@ -1,6 +1,6 @@
 """The plan of flow: what the remaining episodes should visit, as far as the data can be trusted."""
 
-from math import inf, isfinite, log, sqrt
+from math import isfinite, log, sqrt
 
 import numpy as np
 
@@ -68,16 +68,16 @@ def plan_flow(
     ahead = Ahead(transitions, layers, already, budget, visit_cost)
     asked, weights, found = _asked_costs(task, layers, statistics, known_transitions, tuning)
     noise = combine(weights, asked)
-    gaps, spread = np.zeros(noise.shape), inf
+    gaps = np.zeros(noise.shape)
     if not known_transitions:
         if thin_share_of(found, statistics.visits) > MOST:
             return False
-        gaps, spread = gap_errors(task, statistics, found, noise)
+        gaps = gap_errors(task, layers, statistics, found, noise)
     silent = total(noise) + total(gaps) == 0.0
     if silent:
         if not _search_is_due(found, episode, budget * episode / spent, tuning.growth):
             return False
-        gaps, spread = least_seen(found, statistics.visits), inf
+        gaps = least_seen(found, statistics.visits)
     costs = noise + gaps if silent or task.policies.shape[0] == 1 else noise
     start_halfway(behavior, layers, policy)
     if task.limited:
@@ -94,7 +94,7 @@ def plan_flow(
     be_cautious(task, ahead, statistics.visits, needed, behavior)
     if task.limits.has_sums:
         keep_sums(task, ahead, statistics, costs, needed, known_transitions, tuning, behavior)
-    return plan_pays(task, ahead, noise, gaps, behavior, episode, total(found.weights), spread)
+    return plan_pays(task, ahead, noise, gaps, behavior, total(found.weights))
 
 
 def _asked_costs(
