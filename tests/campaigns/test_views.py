@@ -15,7 +15,7 @@ from revar.campaigns.state import History, HistoryPoint
 from revar.campaigns.text import duration
 from revar.collection import collection
 from revar.estimators.alternatives import find_alternatives
-from revar.estimators.smallest_error import choose_estimate
+from revar.estimators.smallest_error import mixed_estimate
 from tests.campaigns.worlds import Clock, World
 
 
@@ -167,7 +167,7 @@ def test_a_page_makes_one_estimate_and_lets_others_go_on(
 
     def count(*given: Any) -> Any:
         made.append(1)
-        return choose_estimate(*given)
+        return mixed_estimate(*given)
 
     def add_meanwhile(*given: Any) -> Any:
         other = Thread(target=campaign.extend, kwargs={"episodes": 1}, daemon=True)
@@ -176,7 +176,7 @@ def test_a_page_makes_one_estimate_and_lets_others_go_on(
         added.append(not other.is_alive())
         return find_alternatives(*given)
 
-    monkeypatch.setattr(collection, "choose_estimate", count)
+    monkeypatch.setattr(collection, "mixed_estimate", count)
     monkeypatch.setattr(insight, "find_alternatives", add_meanwhile)
     view = view_of(campaign, axis)
     assert view.chart is not None

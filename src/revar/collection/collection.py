@@ -13,7 +13,7 @@ from revar.collection.spending import conditions_of, count_affordable, totals_of
 from revar.collection.states import States
 from revar.errors import InputError
 from revar.estimators.estimator import Estimate, JointEstimate
-from revar.estimators.smallest_error import choose_estimate
+from revar.estimators.smallest_error import mixed_estimate
 from revar.model.amounts import COST, RETURN, STEPS, AmountStatistics, EpisodeTotals
 from revar.model.arrays import FloatArray, IntArray
 from revar.model.budget import Budget, as_budget
@@ -230,7 +230,7 @@ class Collection:
     def joint_estimate(self, confidence: float = 0.95) -> JointEstimate:
         """The values of all target policies, likewise."""
         episodes = None if self.log is None else self.log.dataset(self.states.keys)
-        estimate = choose_estimate(self.task, self.statistics, episodes)
+        estimate = mixed_estimate(self.task, self.statistics, episodes)
         return replace(estimate, confidence=confidence)
 
     # -- plans -----------------------------------------------------------------------------

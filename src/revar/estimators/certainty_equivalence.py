@@ -33,7 +33,6 @@ from revar.model.trajectory import Dataset
 from revar.theory.gap_errors import (
     error_of_gaps,
     errors_of_actions,
-    evident_error,
     nothing_made_up,
     spread_of_worths,
 )
@@ -61,7 +60,6 @@ class PluggedIn(NamedTuple):
     freedom: FloatArray  # [J] degrees of freedom of the variances
     unvisited: FloatArray  # [J] mass without data
     thin_share: FloatArray  # [J] of steps, those in pairs that were visited at most once
-    evident: FloatArray  # [J] the squared error that filling is seen to add
 
 
 @estimators.register("certainty-equivalence")
@@ -251,11 +249,9 @@ def plug_in(
     covariance = np.zeros((count, count))
     freedom = np.zeros(count)
     thin_share = np.zeros(count)
-    evident = np.zeros(count)
     for j in range(count):
         found = corrected[j].found
         thin_share[j] = thin_share_of(found, statistics.visits)
-        evident[j] = evident_error(found, gaps[j])
         for k in range(j + 1):
             other = corrected[k].found
             errors = pair_errors(
@@ -276,7 +272,7 @@ def plug_in(
             if j == k:
                 covariance[j, j] = max(0.0, covariance[j, j])
                 freedom[j] = max(1.0, variance * variance / squares) if squares > 0.0 else inf
-    return PluggedIn(values, covariance, freedom, unvisited, thin_share, evident)
+    return PluggedIn(values, covariance, freedom, unvisited, thin_share)
 
 
 @like_caller

@@ -93,7 +93,7 @@ class JointEstimate:
     mean_of: int | None = None  # episodes, of each policy at least, where values are mean returns
     # [J] of the steps, those in pairs that always did the same, in few visits, where others vary
     silent_share: FloatArray | None = None
-    method: str = "table"  # or the mean return, where that errs less, and why
+    method: str = "table"  # and how much of the mean return is mixed with it, and why
     unrewarded: bool = False  # no reward but 0 has come yet
 
     __repr__ = in_a_line

@@ -1,8 +1,8 @@
-"""The estimate that errs less: certainty equivalence, or the corrected return."""
+"""An estimate that errs less than its parts: certainty equivalence, and the corrected return."""
 
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,18 +13,19 @@ from revar.model.arrays import Outcomes
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import Dataset
-from revar.theory.gaps import MOST
+
+NOTHING = 0.005  # a share that would be shown as 0%
 
 
 @estimators.register("smallest-error")
 @dataclass(frozen=True)
 class SmallestError(Estimator):
-    """Certainty equivalence of all data, or the corrected return of its on-policy episodes.
+    """Certainty equivalence of all data, mixed with the corrected return of on-policy episodes.
 
-    A table in which most of what the policy does was seen at most once averages nothing, and only
-    weighs episodes unequally: then the mean return errs less. So it does where actions without data
-    are seen to be unlike those that stand in for them. The values have no say in it. Of several
-    policies, and of data without on-policy episodes, it is certainty equivalence.
+    Of what it saw at most once a table averages nothing, it only weighs episodes unequally: there
+    the mean return errs less. The part of the policy's steps that are in such pairs adds to the
+    variance by its square; that is the share of the mean return, as far as episodes are on-policy.
+    Values have no say in it. Of several policies the estimate is certainty equivalence.
     """
 
     id: ClassVar[str] = "smallest-error"
@@ -33,64 +34,71 @@ class SmallestError(Estimator):
 
     def estimate(self, task: Task, data: Dataset | VisitStatistics) -> Estimate:
         """From whole episodes; of statistics, certainty equivalence."""
-        joint = choose_estimate(task, data, data if isinstance(data, Dataset) else None)
+        joint = mixed_estimate(task, data, data if isinstance(data, Dataset) else None)
         return joint.combination(task.question.combinations.coefficients[0])
 
 
-def choose_estimate(
+def mixed_estimate(
     task: Task, data: Dataset | VisitStatistics, episodes: Dataset | None
 ) -> JointEstimate:
-    """Certainty equivalence of the data, or the corrected return of episodes that are among it."""
+    """Certainty equivalence of the data, mixed with the corrected return of episodes among it."""
     by_table, found = CertaintyEquivalence().plug_in(task, data)
-    thin_share, evident = float(found.thin_share[0]), float(found.evident[0])
-    asks_one = len(task.policies) == 1
-    if not asks_one or not episodes or _table_serves(thin_share, evident):
+    if len(task.policies) != 1 or not episodes:
         return by_table
     statistics = VisitStatistics(task.states, task.actions)
     statistics.record_many(episodes)
     outcomes = statistics.run_statistics(task.states).outcomes
-    better = better_mean(task, episodes, by_table.episodes, outcomes, thin_share, evident)
-    if better is None:
+    thin_share = float(found.thin_share[0])
+    mixed = mix(task, episodes, outcomes, by_table.value_of(0), thin_share)
+    if mixed is None:
         return by_table
-    why = "most steps of the policy were seen at most once"
-    if thin_share <= MOST:
-        why = "actions without data are unlike those that stand in for them"
+    estimate = mixed.estimate
     return replace(
         by_table,
-        values=np.array([better.value]),
-        covariance=np.array([[better.standard_error**2]]),
-        unvisited_probability=np.zeros(1),
-        silent_share=None,
-        method=f"mean return, corrected by the table: {why}",
+        values=np.array([estimate.value]),
+        covariance=np.array([[estimate.standard_error**2]]),
+        unvisited_probability=np.array([estimate.unvisited_probability]),
+        method=_method(mixed.share, thin_share),
     )
 
 
-def _table_serves(thin_share: float, evident: float) -> bool:
-    """Whether nothing speaks against the table, whatever the mean return is."""
-    return thin_share <= MOST and evident == 0.0
+def _method(share: float, thin_share: float) -> str:
+    parts = "corrected mean return"
+    if share < 1.0:
+        parts = f"{1.0 - share:.0%} table, {share:.0%} {parts}"
+    return f"{parts}: {thin_share:.0%} of the policy's steps were seen at most once"
 
 
-def better_mean(
-    task: Task,
-    episodes: Dataset,
-    played: int,
-    outcomes: Outcomes,
-    thin_share: float,
-    evident: float,
-) -> Estimate | None:
-    """The corrected return of the on-policy episodes, if it is expected to err less than a table.
+class Mixed(NamedTuple):
+    """A table's estimate, mixed with the corrected return."""
 
-    Of a few episodes among many it is not, however little they happen to vary.
-    `episodes` are those, of all that were `played`, which may be on-policy. `outcomes` are those of
-    all data, `thin_share` and `evident` what certainty equivalence found.
+    estimate: Estimate
+    share: float  # of the corrected return
+
+
+def mix(
+    task: Task, episodes: Dataset, outcomes: Outcomes, by_table: Estimate, thin_share: float
+) -> Mixed | None:
+    """The table's estimate, mixed with the corrected return of those episodes that are on-policy.
+
+    None where less than half a percent would be mixed with it. `episodes` are those, of all that
+    the table rests on, which may be on-policy; `outcomes` are those of all data. Both errors are
+    taken to be one chance.
     """
-    if _table_serves(thin_share, evident):
-        return None
     steps = on_policy_steps(task, episodes)
     count = len(steps.start) - 1
-    if count < 2 or count <= MOST * played:
+    share = thin_share**2 * count / by_table.episodes
+    if count < 2 or share < NOTHING:
         return None
-    found = mean_corrected(task, steps, outcomes)
-    if thin_share > MOST or found.variance < evident:
-        return Estimate(found.value, sqrt(found.variance), count)
-    return None
+    mean = mean_corrected(task, steps, outcomes)
+    rest = 1.0 - share
+    error = share * sqrt(mean.variance)
+    if rest > 0.0:  # where it is not, the table's error may be infinite
+        error += rest * by_table.standard_error
+    mixed = Estimate(
+        share * mean.value + rest * by_table.value,
+        error,
+        by_table.episodes,
+        rest * by_table.unvisited_probability,
+    )
+    return Mixed(mixed, share)

@@ -1,7 +1,7 @@
 """Runs through the compiled loop. Its types are fixed, so that rules can be passed as pointers."""
 
 from collections.abc import Callable
-from math import inf
+from math import inf, sqrt
 from typing import Any, cast
 
 import numba
@@ -9,8 +9,9 @@ import numpy as np
 from numba import boolean, float64, int64, types
 
 from revar.errors import InputError
-from revar.estimators.certainty_equivalence import CertaintyEquivalence
-from revar.estimators.smallest_error import SmallestError, better_mean
+from revar.estimators.certainty_equivalence import CertaintyEquivalence, widen
+from revar.estimators.estimator import Estimate
+from revar.estimators.smallest_error import SmallestError, mix
 from revar.model.arrays import IntArray, Layers, Outcomes, RunStatistics
 from revar.model.statistics import VisitStatistics
 from revar.model.structure import reachable_layers
@@ -89,7 +90,7 @@ _RESULTS = _tuple_type(
         _INTS,
         _FLOATS,
     ),
-    *(_INTS, _INTS, _INTS, _FLOAT_TABLE, _FLOAT_TABLE),
+    *(_INTS, _INTS, _INTS, _FLOAT_TABLE),
 )
 _LOG = _tuple_type(Log, _INTS, _INTS, _INTS, _FLOATS, _INTS, _FLOATS)
 _GENERATOR = cast(Any, numba).typeof(np.random.default_rng(0))
@@ -226,20 +227,31 @@ def _estimate_from(job: Job, run: int, dataset: Dataset, results: RunResults) ->
         if job.stop[0] != 0:
             return
         if isinstance(job.estimator, SmallestError):
-            better = None
+            mixed = None
             if count > 1 and len(task.policies) == 1:
-                better = better_mean(
-                    *(task, dataset.head(count), int(results.played_at[i])),
-                    *(job.mdp.arrays.outcomes, results.thin_share[i, 0], results.evident[i, 0]),
+                mixed = mix(
+                    *(task, dataset.head(count), job.mdp.arrays.outcomes),
+                    *(_table_estimate(results, i), results.thin_share[i, 0]),
                 )
-            if better is not None:
-                job.write(run, i, better)
+            if mixed is not None:
+                job.write(run, i, mixed.estimate)
                 job.freedom[run, i] = inf
         elif (
             not isinstance(job.estimator, CertaintyEquivalence)
             and count >= job.estimator.least_episodes
         ):
             job.write(run, i, job.estimator.estimate(task, dataset.head(count)))
+
+
+def _table_estimate(results: RunResults, checkpoint: int) -> Estimate:
+    """What certainty equivalence gave for a single policy."""
+    variance = widen(results.covariances[checkpoint], results.freedom[checkpoint])[0, 0]
+    return Estimate(
+        float(results.values[checkpoint, 0]),
+        sqrt(variance),
+        int(results.played_at[checkpoint]),
+        float(results.unvisited[checkpoint, 0]),
+    )
 
 
 def _results_of(job: Job, run: int) -> RunResults:
@@ -258,7 +270,6 @@ def _results_of(job: Job, run: int) -> RunResults:
         logged_at=np.zeros(points, dtype=np.int64),
         played_at=np.zeros(points, dtype=np.int64),
         thin_share=np.zeros((points, policies)),
-        evident=np.zeros((points, policies)),
     )
 
 

@@ -277,6 +277,5 @@ def _write(found: PluggedIn, results: RunResults, checkpoint: int) -> None:
         results.freedom[checkpoint, j] = found.freedom[j]
         results.unvisited[checkpoint, j] = found.unvisited[j]
         results.thin_share[checkpoint, j] = found.thin_share[j]
-        results.evident[checkpoint, j] = found.evident[j]
         for k in range(found.values.size):
             results.covariances[checkpoint, j, k] = found.covariance[j, k]

@@ -11,7 +11,7 @@ import numpy as np
 from revar.collection.plans import PlanInForce, Planner
 from revar.estimators.certainty_equivalence import CertaintyEquivalence
 from revar.estimators.estimator import Estimate, Estimator, JointEstimate
-from revar.estimators.smallest_error import SmallestError, choose_estimate
+from revar.estimators.smallest_error import SmallestError, mixed_estimate
 from revar.model.statistics import VisitStatistics
 from revar.model.task import Task
 from revar.model.trajectory import ENDED, Dataset, Trajectory
@@ -131,7 +131,7 @@ def _estimate(
     if isinstance(estimator, CertaintyEquivalence):
         return estimator.joint_estimate(task, statistics)
     if isinstance(estimator, SmallestError):
-        return choose_estimate(task, statistics, Dataset.of(episodes))
+        return mixed_estimate(task, statistics, Dataset.of(episodes))
     return estimator.estimate(
         task, Dataset.of(episodes) if estimator.needs_episodes else statistics
     )

@@ -50,7 +50,6 @@ class RunResults(NamedTuple):
     logged_at: IntArray  # [checkpoint] the same, then
     played_at: IntArray  # [checkpoint] all episodes, then
     thin_share: FloatArray  # [checkpoint, J] as `PluggedIn` has it
-    evident: FloatArray  # [checkpoint, J] likewise
 
 
 class Log(NamedTuple):

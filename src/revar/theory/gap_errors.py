@@ -21,7 +21,6 @@ class ActionErrors(NamedTuple):
 
     alone: FloatArray  # [A] standard deviation, in a state
     common: FloatArray  # [A] of what may be the same in all states
-    evident: FloatArray  # [A] of what the data shows to be the same in all states
 
 
 @like_caller
@@ -40,18 +39,17 @@ def errors_of_actions(
     worths = pair_worths(statistics.reward_mean, statistics.outcomes, weights, found.gains)
     worths = worths - corrected.slope * policy
     spread = spread_of_worths(weights, worths, weights, worths)
-    alone, common, evident = _compare_actions(weights, worths, errors, spread)
-    return ActionErrors(alone, common, evident)
+    return ActionErrors(*_compare_actions(weights, worths, errors, spread))
 
 
 @compiled
 def _compare_actions(
     weights: FloatArray, worths: FloatArray, errors: FloatArray, spread_of_all: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray]:
     """The arrays of `ActionErrors`."""
     states, actions = weights.shape
-    # Of weights, differences, squares of these with noise and less it, and squared weights.
-    sums = np.zeros((5, actions + 1))
+    # Of weights, differences, squares of these less their noise, and squared weights.
+    sums = np.zeros((4, actions + 1))
     for s in range(states):
         here = 0.0
         worth_here = 0.0
@@ -68,27 +66,22 @@ def _compare_actions(
                 for i in (a, actions):
                     sums[0, i] += here
                     sums[1, i] += here * apart
-                    sums[2, i] += here * apart * apart
-                    sums[3, i] += here * (apart * apart - noise)
-                    sums[4, i] += here * here
+                    sums[2, i] += here * (apart * apart - noise)
+                    sums[3, i] += here * here
     everywhere = max(0.0, spread_of_all)
     if sums[0, actions] > 0.0:
-        everywhere = max(0.0, sums[3, actions]) / sums[0, actions]
+        everywhere = max(0.0, sums[2, actions]) / sums[0, actions]
     alone = np.zeros(actions)
     common = np.zeros(actions)
-    evident = np.zeros(actions)
     for a in range(actions):
         alone[a] = common[a] = sqrt(everywhere)
         if sums[0, a] > 0.0:
-            mean_square = max(0.0, sums[3, a]) / sums[0, a]
+            mean_square = max(0.0, sums[2, a]) / sums[0, a]
             mean = sums[1, a] / sums[0, a]
-            share = sums[4, a] / sums[0, a] ** 2  # 1 over the number of states, were all alike
+            share = sums[3, a] / sums[0, a] ** 2  # 1 over the number of states, were all alike
             alone[a] = sqrt(mean_square)
             common[a] = sqrt(min(mean_square, mean * mean + share * mean_square))
-            if share < 1.0:
-                spread = max(0.0, sums[2, a] / sums[0, a] - mean * mean)
-                evident[a] = sqrt(max(0.0, mean * mean - spread * share / (1.0 - share)))
-    return alone, common, evident
+    return alone, common
 
 
 @compiled_in_place
@@ -150,12 +143,6 @@ def nothing_made_up(found: FilledValues) -> FilledValues:
         found.unknown_error,
         found.adrift_error,
     )
-
-
-@like_caller
-def evident_error(found: FilledValues, errors: ActionErrors) -> float:
-    """What filling is seen to add to the squared error of a value."""
-    return _add_up(found.missed, errors.evident, found.missed, errors.evident)
 
 
 @compiled_in_place

@@ -301,7 +301,7 @@ def test_spaces_too_large_for_a_table_have_critics() -> None:
     found = revar.evaluate(Lamps, worlds.other, critics=["linear"], **lamps)
     assert found.method == "critic" and found.half_width < 0.5
     by_strategy = revar.evaluate(Lamps, worlds.other, strategy="on-policy", **lamps)
-    assert by_strategy.method.startswith("mean return, corrected by the table")
+    assert by_strategy.method.startswith("corrected mean return: ")
     low, high = by_strategy.interval
     assert low < found.value < high
     tracked = revar.evaluate(Lamps, worlds.other, strategy="cb-var", **lamps)
