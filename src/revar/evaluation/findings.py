@@ -34,7 +34,7 @@ class TableFindings:
 
     statistics: VisitStatistics  # of all episodes
     task: Task
-    method: str = "table"  # or the mean return, where that errs less, and why
+    method: str = "table"  # and how much of the mean return is mixed with it, and why
     on_policy: bool = False  # all episodes are the policy's own
     limits: Limits = field(default_factory=Limits)  # forbidden pairs are named by state
     aggregation: "AggregationCheck | None" = None  # of bins, where there are any

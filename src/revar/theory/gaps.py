@@ -16,9 +16,6 @@ from revar.model.tables import total
 from revar.theory.influence import influence
 from revar.theory.recursions import backward_values
 
-# A table in which more than this share of the policy's steps was seen at most once is thin.
-MOST = 0.5
-
 
 class FilledValues(NamedTuple):
     """A policy's values with gaps filled, how they depend on each pair, and what rests on gaps."""

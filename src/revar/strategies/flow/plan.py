@@ -28,7 +28,7 @@ from revar.strategies.flow.safety import keep_sums
 from revar.strategies.flow.transitions import credible_transitions
 from revar.strategies.flow.tuning import Tuning
 from revar.theory.caps import keep_within
-from revar.theory.gaps import MOST, FilledValues, thin_share_of
+from revar.theory.gaps import FilledValues, thin_share_of
 
 # How often the weights of differences to the leader are corrected in one plan. They tend to the
 # squares of the ratios variance / gap^2, so that the sum of the ratios' cubes gets smallest: the
@@ -70,7 +70,7 @@ def plan_flow(
     noise = combine(weights, asked)
     gaps = np.zeros(noise.shape)
     if not known_transitions:
-        if thin_share_of(found, statistics.visits) > MOST:
+        if thin_share_of(found, statistics.visits) > 0.5:  # the table is thin
             return False
         gaps = gap_errors(task, layers, statistics, found, noise)
     silent = total(noise) + total(gaps) == 0.0
