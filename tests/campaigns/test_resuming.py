@@ -19,7 +19,14 @@ STRATEGIES = ["on-policy", "uniform", "revar", "cb-var", "flow"]
 
 def decisions_of_collection(world: World, strategy: str) -> tuple[list[list[int]], Collection]:
     """The same episodes without a campaign: the rules of `revar.collection` alone."""
-    collection = Collection(strategy, horizon=world.horizon, actions=4, budget=EPISODES, seed=5)
+    collection = Collection(
+        strategy,
+        horizon=world.horizon,
+        actions=4,
+        budget=EPISODES,
+        seed=5,
+        keep_episodes=False,  # campaigns estimate from statistics
+    )
     decisions = []
     for number in range(EPISODES):
         episode = collection.start(number)
