@@ -33,12 +33,16 @@ class Service:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if "http" not in line:
-            assert self.process.stderr is not None
-            message = self.process.stderr.read()
+            message = self.said()
             self._reap()
             raise RuntimeError(message)
         self.address = line.split()[-1]
         self.port = int(self.address.rpartition(":")[2])
+
+    def said(self) -> str:
+        """What a service that has ended has logged."""
+        assert self.process.stderr is not None
+        return self.process.stderr.read()
 
     def kill(self) -> None:
         """As a power failure would."""
@@ -65,8 +69,12 @@ def serving(storage: str, *options: str, token: str = "", files: int = 0) -> Ite
     try:
         yield service
     finally:
-        if service.process.poll() is None:
-            service.stop()
+        if service.process.returncode is None:  # nobody has stopped it
+            code = service.process.poll()
+            if code is None:
+                service.stop()
+            else:
+                raise RuntimeError(f"the service ended by itself, with {code}:\n{service.said()}")
 
 
 def call(
