@@ -12,7 +12,15 @@ import pytest
 from benchmarks.long_log import HORIZON, STATES, events
 from starlette.testclient import TestClient
 
-from revar.campaigns import Campaign, MemoryStorage, Storage, StorageError, log, open_storage
+from revar.campaigns import (
+    Campaign,
+    MemoryStorage,
+    Storage,
+    StorageError,
+    log,
+    open_storage,
+    snapshots,
+)
 from revar.campaigns.folding import fold
 from revar.campaigns.service import opening
 from revar.campaigns.service.app import make_app
@@ -87,6 +95,20 @@ def test_the_service_replays_no_long_log_itself(address: str, folded: list[int])
         plain = Campaign.open(storage, "long")
         assert sum(folded[1:]) == length + 1
         assert_agree([plain, campaign])
+
+
+def test_who_has_read_a_long_log_leaves_a_snapshot_at_its_end(
+    address: str, folded: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those on the way are few, so that the last of them may be of an early event."""
+    monkeypatch.setattr(snapshots, "LEAST_EVENTS", 1_000)
+    with open_storage(address) as storage:
+        campaign = create(storage)
+        first = Campaign.open(storage, "long")
+        assert sum(folded) == storage.length(campaign.id)
+        folded.clear()
+        assert_agree([first, Campaign.open(storage, "long")])
+        assert folded == []
 
 
 def test_a_snapshot_that_is_whole_and_of_no_use_is_like_none(

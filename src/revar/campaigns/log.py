@@ -98,6 +98,8 @@ class CampaignLog(ForkAware):
             self._read_on(None, progress or (lambda *_: None))
         if unusable and self._state.position > 0:
             self._save_snapshot()  # in its place
+        else:
+            self._keep_snapshot()  # else the next to open would read most of that again
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
