@@ -1,7 +1,8 @@
 """Certainty equivalence in plain NumPy, gaps filled: forward by masses, and from raw rewards.
 
-A pair without data takes the mean of the policy's other actions in its state: by their shares, or
-by the shares over the chance that visits of the state show them, whichever errs less. Mass on
+A pair without data takes the mean of the policy's other actions in its state: by their shares, by
+the shares over the chance that visits of the state show them, or by how often they were taken,
+whichever errs least. Mass on
 states without data is shared out, in proportion, to those with data that are occupied at the same
 step; where there are none, each further step pays the mean reward of all visits, and ends as often.
 """
@@ -65,6 +66,17 @@ def balanced_shares(model: PlainModel, observed: Observed) -> Floats:
     return _scaled(shares)
 
 
+def taken_shares(model: PlainModel, observed: Observed) -> Floats:
+    """The same where actions of a state with gaps count by their visits."""
+    shares = tried_shares(model, observed)
+    for s in range(model.states):
+        actions = np.flatnonzero(model.policy[s])
+        visits = np.array([len(observed.rewards.get((s, int(a)), [])) for a in actions])
+        if visits.min() == 0:
+            shares[s, actions] = visits
+    return _scaled(shares)
+
+
 def _scaled(shares: Floats) -> Floats:
     total = shares.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(shares, total, out=np.zeros_like(shares), where=total > 0))
@@ -95,17 +107,23 @@ def filled(model: PlainModel, data: Dataset) -> Filled:
 
 
 def fill(model: PlainModel, observed: Observed) -> Filled:
-    """In that way of the two which leaves the smaller error, and then corrected."""
-    ways = tried_shares(model, observed), balanced_shares(model, observed)
-    one, other = (fill_by(shares, model, observed) for shares in ways)
-    left, instead = (
-        error_of(observed, replace(found, missed=found.untried.sum(axis=0)), spread_counts=False)
-        for found in (one, other)
-    )
-    shares, found = ways[0], one
-    if instead.variance < (1 - 1e-9) * left.variance:
-        shares, found = ways[1], other
+    """In that way of the three which leaves the smallest error, and then corrected."""
+    shares, found, left = tried_shares(model, observed), None, np.inf
+    for way in (tried_shares, balanced_shares, taken_shares):
+        other = fill_by(way(model, observed), model, observed)
+        error = error_of(observed, all_amiss(other), spread_counts=False).variance
+        if found is None or error < (1 - 1e-9) * left:
+            shares, found, left = way(model, observed), other, error
+    assert found is not None
     return corrected(found, fill_by(shares, model, observed, slope=1.0), observed)
+
+
+def all_amiss(found: Filled) -> Filled:
+    """With whatever is weighed too little or too much in states with gaps."""
+    apart = found.weights.sum(axis=1, keepdims=True) * found.policy - found.weights
+    amiss = np.where(found.untried.sum(axis=1, keepdims=True) > 0, abs(apart), 0.0)
+    missed = np.maximum(found.untried.sum(axis=0), abs(found.missed))
+    return replace(found, untried=amiss, missed=missed)
 
 
 def corrected(found: Filled, more: Filled, observed: Observed) -> Filled:

@@ -31,9 +31,9 @@ from revar.model.tables import dot, total
 from revar.model.task import Task, check_sums, named_policies
 from revar.model.trajectory import Dataset
 from revar.theory.gap_errors import (
+    all_amiss,
     error_of_gaps,
     errors_of_actions,
-    nothing_made_up,
     spread_of_worths,
 )
 from revar.theory.gaps import (
@@ -41,6 +41,7 @@ from revar.theory.gaps import (
     balanced_policy,
     filled_values,
     known_values,
+    taken_policy,
     thin_share_of,
     tried_policy,
 )
@@ -302,7 +303,7 @@ def _filled_by_less(
     layers: Layers,
     discount: float,
 ) -> FilledValues:
-    """Values with gaps filled in that way of the two which leaves the smaller error.
+    """Values with gaps filled in that way of the three which leaves the smallest error.
 
     Between errors that differ by rounding nothing is chosen.
     """
@@ -310,11 +311,12 @@ def _filled_by_less(
     tried = tried_policy(policy, visits)
     found = filled_values(statistics, initial, policy, tried, layers, discount)
     if total(found.untried) > 0.0:
-        tried = balanced_policy(policy, visits)
-        other = filled_values(statistics, initial, policy, tried, layers, discount)
         left = _error_left(statistics, policy, found)
-        if _error_left(statistics, policy, other) < (1.0 - ROUNDING) * left:
-            return other
+        for other in (balanced_policy(policy, visits), taken_policy(policy, visits)):
+            instead = filled_values(statistics, initial, policy, other, layers, discount)
+            error = _error_left(statistics, policy, instead)
+            if error < (1.0 - ROUNDING) * left:
+                found, left = instead, error
     return found
 
 
@@ -322,7 +324,7 @@ def _filled_by_less(
 def _error_left(statistics: RunStatistics, policy: FloatArray, found: FilledValues) -> float:
     """The variance that visits leave, and what filling may miss, wherever zero is."""
     errors = _errors_wherever_zero_is(statistics, found, False)
-    missed = Corrected(nothing_made_up(found), 0.0, 0.0)
+    missed = Corrected(all_amiss(found, policy), 0.0, 0.0)
     gaps = errors_of_actions(statistics, policy, missed, errors)
     return total(errors) + error_of_gaps(missed, gaps, missed, gaps)
 

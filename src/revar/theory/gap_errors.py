@@ -130,19 +130,46 @@ def error_of_gaps(
 
 
 @like_caller
-def nothing_made_up(found: FilledValues) -> FilledValues:
-    """The same as if an action were missed wherever it has no data, whatever it does elsewhere."""
+def all_amiss(found: FilledValues, policy: FloatArray) -> FilledValues:
+    """The same, with all that actions of states with gaps weigh too little or too much.
+
+    Actions are missed wherever they have no data, whatever they stand for elsewhere.
+    """
+    amiss, missed = _amiss(policy, found.weights, found.untried, found.missed)
     return FilledValues(
         found.table,
         found.weights,
         found.gains,
         found.tried,
-        found.untried,
-        found.untried.sum(axis=0),
+        amiss,
+        missed,
         found.unknown,
         found.unknown_error,
         found.adrift_error,
     )
+
+
+@compiled
+def _amiss(
+    policy: FloatArray, weights: FloatArray, untried: FloatArray, missed: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """By how much weights are wrong in states with gaps, [S, A], and over all states, [A]."""
+    states, actions = policy.shape
+    amiss = np.zeros(policy.shape)
+    over_all = np.zeros(actions)
+    for s in range(states):
+        entered = 0.0
+        gap = 0.0
+        for a in range(actions):
+            entered += weights[s, a]
+            gap += untried[s, a]
+            over_all[a] += untried[s, a]
+        if gap > 0.0:
+            for a in range(actions):
+                amiss[s, a] = abs(entered * policy[s, a] - weights[s, a])
+    for a in range(actions):
+        over_all[a] = max(over_all[a], abs(missed[a]))
+    return amiss, over_all
 
 
 @compiled_in_place

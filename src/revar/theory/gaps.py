@@ -67,6 +67,27 @@ def balanced_policy(policy: FloatArray, visits: IntArray) -> FloatArray:
     return shares
 
 
+@compiled
+def taken_policy(policy: FloatArray, visits: IntArray) -> FloatArray:
+    """The same, where actions of a state with gaps count as often as they were taken, [S, A].
+
+    No visit weighs more than another then. Where actions were drawn from the policy that is as true
+    to it as the other ways.
+    """
+    shares = tried_policy(policy, visits)
+    for s in range(policy.shape[0]):
+        entered = 0
+        missing = False
+        for a in range(policy.shape[1]):
+            if policy[s, a] > 0.0:
+                entered += visits[s, a]
+                missing = missing or visits[s, a] == 0
+        if missing and entered > 0:
+            for a in range(policy.shape[1]):
+                shares[s, a] = visits[s, a] / entered if policy[s, a] > 0.0 else 0.0
+    return shares
+
+
 @compiled_in_place
 def _share_out_missing(
     policy: FloatArray, visits: IntArray, state: int, shares: FloatArray
@@ -93,7 +114,8 @@ def filled_values(
 ) -> FilledValues:
     """The values of `policy` [S, A] in the estimated model, with its gaps filled.
 
-    `tried` [S, A] says how actions with data stand for all: `tried_policy` or `balanced_policy`.
+    `tried` [S, A] says how actions with data stand for all: `tried_policy`, `balanced_policy` or
+    `taken_policy`.
     """
     outcomes = statistics.outcomes
     known = tried.sum(axis=1) > 0.0  # [S]
