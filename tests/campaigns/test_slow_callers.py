@@ -124,6 +124,28 @@ def test_a_request_has_a_time_limit(sent: bytes, reason: str) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [(HEAD, "slow: headers"), (BODY, "slow: a body")],
+    ids=["headers", "body"],
+)
+def test_a_request_that_trickles_in_has_no_more_time(sent: bytes, reason: str) -> None:
+    async def run() -> None:
+        async with limited(10, SHORT, answer) as (port, dropped):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+            for _ in range(90):  # fewer than the body is to have
+                writer.write(b"x")
+                await asyncio.sleep(0.05)
+                if dropped:
+                    break
+            assert dropped == {reason: 1}
+            assert (await reader.read()).startswith(b"HTTP/1.1 408 ")
+            writer.close()
+
+    asyncio.run(run())
+
+
 def test_a_reply_that_nobody_reads_has_a_time_limit() -> None:
     async def run() -> None:
         async with limited(10, SHORT, answer) as (port, dropped):
