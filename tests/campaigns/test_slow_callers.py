@@ -3,6 +3,8 @@
 import asyncio
 import resource
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -14,9 +16,9 @@ from typing import Any
 import pytest
 
 from revar.campaigns.service.app import listen
-from revar.campaigns.service.connections import Connections, LimitedServer
+from revar.campaigns.service.connections import RESERVED_FILES, Connections, LimitedServer
 from revar.campaigns.service.protocol import Wait
-from tests.campaigns.serving import call, serving
+from tests.campaigns.serving import PROGRAM, call, serving
 
 SLOW = 1100
 FILES = 1024
@@ -67,6 +69,21 @@ def test_more_slow_callers_than_the_system_has_files(tmp_path: Path) -> None:
         service.stop()
     assert max(waited) < 1.0
     assert sum(map(len, log)) < 20_000
+
+
+def test_a_system_with_too_few_files_is_told_at_the_start(tmp_path: Path) -> None:
+    """It would have no connection left for anybody."""
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({RESERVED_FILES},) * 2)"
+    serve = ["serve", "--storage", f"sqlite:///{tmp_path}/few.db", "--port", "0"]
+    done = subprocess.run(
+        [sys.executable, "-c", f"{limit}; {PROGRAM}", *serve],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"the system allows {RESERVED_FILES} open files, and a service needs more" in done.stderr
 
 
 @asynccontextmanager
