@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-COMMAND = [sys.executable, "-c", "from revar.cli.main import main; main()"]
+PROGRAM = "from revar.cli.main import main; main()"
+COMMAND = [sys.executable, "-X", "faulthandler", "-c", PROGRAM]  # which tells where it crashes
 
 
 class Service:

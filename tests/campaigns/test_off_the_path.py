@@ -117,6 +117,29 @@ def test_the_first_overview_of_many_campaigns(slow_opening: list[str]) -> None:
         assert len(slow_opening) == MANY - 1  # each of them once
 
 
+def test_one_that_fails_leaves_the_others_on_the_overview(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In a way that nobody has thought of."""
+    storage = MemoryStorage()
+    for name in ("failing", "sound"):
+        Campaign.create(storage, name, actions=2, horizon=1, episodes=1)
+    status = Campaign.status
+
+    def fail(campaign: Campaign) -> Any:
+        if campaign.name == "failing":
+            raise LookupError("nobody has thought of this")
+        return status(campaign)
+
+    monkeypatch.setattr(Campaign, "status", fail)
+    with TestClient(make_app(storage), base_url=LOOPBACK) as client:
+        page = client.get("/")
+    assert page.status_code == 200
+    assert "its log says why" in page.text and "/campaigns/sound" in page.text
+    assert "campaign failing could not be shown" in caplog.text
+    assert "LookupError: nobody has thought of this" in caplog.text
+
+
 def test_one_that_is_opened_does_not_hold_up_others(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = MemoryStorage()
     for name in ("slow", "quick"):

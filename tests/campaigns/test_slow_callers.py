@@ -3,6 +3,8 @@
 import asyncio
 import resource
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -14,9 +16,9 @@ from typing import Any
 import pytest
 
 from revar.campaigns.service.app import listen
-from revar.campaigns.service.connections import Connections, LimitedServer
+from revar.campaigns.service.connections import RESERVED_FILES, Connections, LimitedServer
 from revar.campaigns.service.protocol import Wait
-from tests.campaigns.serving import call, serving
+from tests.campaigns.serving import PROGRAM, call, serving
 
 SLOW = 1100
 FILES = 1024
@@ -69,6 +71,21 @@ def test_more_slow_callers_than_the_system_has_files(tmp_path: Path) -> None:
     assert sum(map(len, log)) < 20_000
 
 
+def test_a_system_with_too_few_files_is_told_at_the_start(tmp_path: Path) -> None:
+    """It would have no connection left for anybody."""
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({RESERVED_FILES},) * 2)"
+    serve = ["serve", "--storage", f"sqlite:///{tmp_path}/few.db", "--port", "0"]
+    done = subprocess.run(
+        [sys.executable, "-c", f"{limit}; {PROGRAM}", *serve],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"the system allows {RESERVED_FILES} open files, and a service needs more" in done.stderr
+
+
 @asynccontextmanager
 async def limited(
     most: int, patience: dict[Wait, float], app: Callable[..., Awaitable[None]]
@@ -119,6 +136,28 @@ def test_a_request_has_a_time_limit(sent: bytes, reason: str) -> None:
             reply = await asyncio.wait_for(reader.read(), 5)
             assert reply.startswith(b"HTTP/1.1 408 ")
             assert dropped == {reason: 1}
+            writer.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [(HEAD, "slow: headers"), (BODY, "slow: a body")],
+    ids=["headers", "body"],
+)
+def test_a_request_that_trickles_in_has_no_more_time(sent: bytes, reason: str) -> None:
+    async def run() -> None:
+        async with limited(10, SHORT, answer) as (port, dropped):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+            for _ in range(90):  # fewer than the body is to have
+                writer.write(b"x")
+                await asyncio.sleep(0.05)
+                if dropped:
+                    break
+            assert dropped == {reason: 1}
+            assert (await reader.read()).startswith(b"HTTP/1.1 408 ")
             writer.close()
 
     asyncio.run(run())

@@ -10,8 +10,8 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -361,20 +361,47 @@ def test_reading_needs_no_permission_to_write(
         play(create(storage))
     want_snapshots(monkeypatch)
     path.chmod(0o444)
+    with read_only(folder):
+        assert read_elsewhere(path, become_nobody) == 0
+
+
+def test_a_log_beside_the_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """A copy of files in use, where nothing may be written."""
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    with SQLiteStorage(tmp_path / "c.db") as storage:
+        play(create(storage))
+        for name in ("c.db", "c.db-wal"):
+            shutil.copy(tmp_path / name, folder / name)
+
+    def read() -> None:
+        become_nobody()
+        with pytest.raises(StorageError, match=r"written last is in c\.db-wal, .* copy both files"):
+            Campaign.open(str(folder / "c.db"), "c")
+
+    with read_only(folder):
+        assert os.waitpid(forked(read), 0)[1] == 0
+    assert Campaign.open(str(folder / "c.db"), "c").status().episodes == 1
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Nobody may write into the folder; everybody may read in it."""
     folder.chmod(0o555)
-    for above in (tmp_path, *tmp_path.parents):
+    for above in folder.parents:
         if above.parent.is_relative_to(tempfile.gettempdir()):  # made by pytest, for its user alone
             above.chmod(0o755)
-
-    def become_nobody() -> None:  # root may write everywhere
-        if os.geteuid() == 0:
-            os.setgid(65534)
-            os.setuid(65534)
-
     try:
-        assert read_elsewhere(path, become_nobody) == 0
+        yield
     finally:
         folder.chmod(0o755)
+
+
+def become_nobody() -> None:
+    """Root may write everywhere."""
+    if os.geteuid() == 0:
+        os.setgid(65534)
+        os.setuid(65534)
 
 
 def test_a_file_that_was_deleted_takes_nothing_more(tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 import revar
+from revar.campaigns import Campaign
 from revar.campaigns.log import PAGE
 from revar.cli import main
 from revar.errors import InputError
@@ -83,8 +85,11 @@ def test_people_see_how_much_of_a_long_log_was_read(storage: str) -> None:
     [
         ((b'"horizon":1', b'"horizon":"1"'), "Expected `int`"),
         ((b'"flow"', b'"gone"'), "unknown strategy 'gone'"),
+        ((b'"horizon":1', b'"horizon":1000000000000000000'), "50,000,000 combinations"),
+        ((b'"actions":2', b'"actions":1000000000000000000000'), "50,000,000 combinations"),
+        ((b'"episodes":5', b'"episodes":null'), "has no budget"),
     ],
-    ids=["format", "strategy"],
+    ids=["format", "strategy", "horizon", "actions", "budget"],
 )
 def test_one_that_cannot_be_read_does_not_hide_the_others(
     damage: tuple[bytes, bytes], reason: str, storage: str
@@ -103,6 +108,23 @@ def test_one_that_cannot_be_read_does_not_hide_the_others(
     found = json.loads(said(storage, "list", "--json"))
     assert [each["name"] for each in found] == ["first", "last", "damaged"]
     assert found[2]["error"]["code"] == "unreadable"
+
+
+def test_one_that_is_removed_meanwhile_does_not_hide_the_others(
+    storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "removed", "last"):
+        said(storage, "create", name, "--actions", "2", "--horizon", "1", "--episodes", "5")
+    open_it = Campaign._open
+
+    def remove(campaign: Campaign, *arguments: Any) -> None:
+        if campaign.name == "removed":
+            campaign.storage.delete("removed")
+        open_it(campaign, *arguments)
+
+    monkeypatch.setattr(Campaign, "_open", remove)
+    found = json.loads(said(storage, "list", "--json"))
+    assert [each["name"] for each in found] == ["first", "last"]
 
 
 def test_a_policy_file_of_names(storage: str, tmp_path: Path) -> None:

@@ -81,7 +81,10 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     def allowance(self) -> Budget:
         """The budget with its unit."""
         given = dict(zip(UNITS, (self.episodes, self.steps, self.budget), strict=True))
-        return next(Budget(amount, unit) for unit, amount in given.items() if amount is not None)
+        for unit, amount in given.items():
+            if amount is not None:
+                return Budget(amount, unit)
+        raise InputError("the campaign has no budget")
 
     @property
     def limited_sums(self) -> tuple[str, ...]:

@@ -5,12 +5,11 @@ from contextlib import contextmanager
 
 import msgspec
 
-from revar.campaigns.definition import Definition, check_name
+from revar.campaigns.definition import Definition, check_name, check_size
 from revar.campaigns.rules import CampaignError, UnknownCampaignError
 from revar.campaigns.state import CampaignState
 from revar.campaigns.storage import Storage
 from revar.campaigns.storage.interface import Entry, MissingCampaignError
-from revar.errors import InputError
 
 
 def find_entry(storage: Storage, name: str) -> Entry:
@@ -24,8 +23,10 @@ def find_entry(storage: Storage, name: str) -> Entry:
 def empty_state(entry: Entry) -> CampaignState:
     """The state before the first event; `CampaignError` where the definition is damaged."""
     try:
-        return CampaignState(msgspec.json.decode(entry.definition, type=Definition))
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, InputError) as error:
+        definition = msgspec.json.decode(entry.definition, type=Definition)
+        check_size(definition.horizon, definition.actions, 1)
+        return CampaignState(definition)
+    except Exception as error:  # it may be damaged in any way
         reason = f"the definition of campaign {entry.name!r} cannot be read: {error}"
         raise CampaignError("unreadable", reason) from None
 

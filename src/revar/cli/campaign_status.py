@@ -66,6 +66,7 @@ def status(name: str, storage: str, as_json: bool) -> None:
 def _find_all(store: "Storage") -> "Iterator[tuple[str, Status | CampaignError]]":
     """Every campaign by name: its status, or why there is none."""
     from revar.campaigns import Campaign, CampaignError
+    from revar.campaigns.storage.interface import MissingCampaignError
 
     for entry in store.entries():
         try:
@@ -74,6 +75,8 @@ def _find_all(store: "Storage") -> "Iterator[tuple[str, Status | CampaignError]]
             yield entry.name, found
         except CampaignError as error:
             yield entry.name, error
+        except MissingCampaignError:
+            continue  # others have removed it
 
 
 def _cells(status: "Status") -> tuple[str, ...]:

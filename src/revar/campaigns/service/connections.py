@@ -14,6 +14,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from revar.campaigns.service.protocol import LimitedProtocol, Wait
+from revar.errors import RefusedError
 
 MOST_CONNECTIONS = 1000
 RESERVED_FILES = 128  # for storages, the log, and connections that are being taken or dropped
@@ -34,7 +35,13 @@ class Connections(ServerState):
     ) -> None:
         super().__init__()
         self.patience = patience
-        self.most = min(most, _files() - RESERVED_FILES)
+        files = _files()
+        if files <= RESERVED_FILES:
+            raise RefusedError(
+                f"the system allows {files} open files, and a service needs more than "
+                f"{RESERVED_FILES}: see `ulimit -n`"
+            )
+        self.most = min(most, files - RESERVED_FILES)
         self.dropped = dropped  # is told why
         self.waiting: dict[LimitedProtocol, tuple[Wait, float]] = {}  # since when, oldest first
 

@@ -1,5 +1,6 @@
 """The dashboard's pages: made on the server, refreshed by a few lines of script."""
 
+import logging
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,6 +35,7 @@ LISTED = 100  # campaigns on the first page, the latest first
 PATIENCE = 1.0  # seconds that a page waits for campaigns to be opened
 MOST_LEASES = 20  # shown
 MOST_ACTIONS_SHOWN = 6
+_logger = logging.getLogger("revar.service")
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,9 @@ def _row(campaigns: CampaignThreads, name: str, found: Status | Exception | None
         return OverviewRow(name, found)
     if isinstance(found, StorageError | CampaignError):
         return OverviewRow(name, None, str(found))
-    raise found
+    # A mistake of ours, which must not hide the others.
+    _logger.error("campaign %s could not be shown", name, exc_info=found)
+    return OverviewRow(name, None, "the service failed; its log says why")
 
 
 async def campaign(request: Request) -> Response:

@@ -57,4 +57,9 @@ def connect_to_read(path: Path) -> Reader:
         else:
             return connection
     assert problem is not None
+    if not whole and problem.sqlite_errorcode == sqlite3.SQLITE_CANTOPEN:
+        raise sqlite3.OperationalError(
+            f"what was written last is in {log.name}, which cannot be read here without "
+            f"{path.name}-shm: copy both files to a folder that can be written to"
+        ) from problem
     raise problem
