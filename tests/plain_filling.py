@@ -58,8 +58,9 @@ def balanced_shares(model: PlainModel, observed: Observed) -> Floats:
     """The same where rare actions with data stand for rare ones without any."""
     shares = tried_shares(model, observed)
     for s in range(model.states):
-        visits = {a: len(observed.rewards.get((s, a), [])) for a in range(model.actions)}
-        if any(visits[a] == 0 for a in range(model.actions) if model.policy[s, a] > 0):
+        taken = [int(a) for a in np.flatnonzero(model.policy[s])]
+        visits = {a: len(observed.rewards.get((s, a), [])) for a in taken}
+        if min(visits.values()) == 0:
             missed = (1 - model.policy[s]) ** sum(visits.values())
             for a in np.flatnonzero(shares[s]):
                 shares[s, a] = model.policy[s, a] / (1 - missed[a])
@@ -389,7 +390,8 @@ def _error_of_gaps(
     elif weight.size:
         usual = weight @ (means - weight @ means / weight.sum()) ** 2 / weight.sum()
     error = (found.unknown**2).sum() * found.unknown_error**2 + found.adrift_error**2
-    own = (actions - 1) / actions
+    taken = np.count_nonzero((found.weights + found.untried).any(axis=0))
+    own = (taken - 1) / max(1, taken)
     by_action = 0.0
     for a in range(actions):
         alone = common = usual

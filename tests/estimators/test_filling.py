@@ -129,6 +129,28 @@ def test_few_episodes_of_a_lake_err_little_more_than_their_mean_return() -> None
     assert played.mse[0] < 1.1 * mean_return + 3.0 * played.mse_standard_error[0]
 
 
+@given(models, st.integers(0, 10_000), st.integers(1, 12), st.integers(1, 4))
+def test_actions_that_the_policy_never_takes_change_nothing(
+    model: PlainModel, seed: int, episodes: int, more: int
+) -> None:
+    data = some_data(model, seed, episodes)
+    states = model.states
+    wider = replace(
+        model,
+        **{
+            name: np.concatenate([array, np.repeat(array[:, :1], more, axis=1)], axis=1)
+            for name, array in (("chance", model.chance), ("mean", model.mean), ("std", model.std))
+        },
+        policy=np.concatenate([model.policy, np.zeros((states, more))], axis=1),
+    )
+    one, other = (
+        CertaintyEquivalence().estimate(Task.of(each.mdp(), each.policy), found)
+        for each, found in ((model, data), (wider, replace(data, action_count=None)))
+    )
+    assert other.value == pytest.approx(one.value, rel=1e-9, abs=1e-9)
+    assert other.standard_error == pytest.approx(one.standard_error, rel=1e-9, abs=1e-9)
+
+
 @given(models, st.integers(0, 10_000), st.integers(1, 30))
 def test_intervals_have_a_width_unless_nothing_varied(
     model: PlainModel, seed: int, episodes: int

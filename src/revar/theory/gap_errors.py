@@ -118,7 +118,8 @@ def error_of_gaps(
     """What filling adds to the covariance of two values.
 
     What an action does differently everywhere adds up over states, and so does what is unknown of
-    the slope. All else is independent.
+    the slope. All else is independent. What one of n actions misses others have too much of, and
+    the difference to these is theirs as well: of n alike differences (n - 1) / n is its own.
     """
     found, also = one.found, other.found
     error = _add_apart(
@@ -126,7 +127,23 @@ def error_of_gaps(
         *(also.unknown, also.unknown_error, also.untried, other_errors.alone),
         found.adrift_error * also.adrift_error + one.error * other.error,
     )
-    return error + _add_up(found.missed, one_errors.common, also.missed, other_errors.common)
+    actions = _count_taken(found.weights, found.untried, also.weights, also.untried)
+    together = _add_up(found.missed, one_errors.common, also.missed, other_errors.common)
+    return error + together * (actions - 1) / max(1, actions)
+
+
+@compiled
+def _count_taken(
+    weights: FloatArray, untried: FloatArray, other_weights: FloatArray, other_untried: FloatArray
+) -> int:
+    """How many actions the policies take, where there is data."""
+    count = 0
+    for a in range(weights.shape[1]):
+        taken = 0.0
+        for s in range(weights.shape[0]):
+            taken += weights[s, a] + untried[s, a] + other_weights[s, a] + other_untried[s, a]
+        count += taken > 0.0
+    return count
 
 
 @like_caller
@@ -198,12 +215,8 @@ def _add_apart(
 def _add_up(
     missed: FloatArray, errors: FloatArray, other_missed: FloatArray, other_errors: FloatArray
 ) -> float:
-    """Products of errors [A] that are the same in all states.
-
-    What one of n actions misses others have too much of, and the difference to these is theirs as
-    well: of n alike differences (n - 1) / n is an action's own.
-    """
+    """Products of errors [A] that are the same in all states."""
     error = 0.0
     for a in range(missed.size):
         error += missed[a] * other_missed[a] * errors[a] * other_errors[a]
-    return error * (missed.size - 1) / missed.size
+    return error

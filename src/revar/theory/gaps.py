@@ -57,8 +57,9 @@ def balanced_policy(policy: FloatArray, visits: IntArray) -> FloatArray:
         entered = 0
         missing = False
         for a in range(policy.shape[1]):
-            entered += visits[s, a]
-            missing = missing or (policy[s, a] > 0.0 and visits[s, a] == 0)
+            if policy[s, a] > 0.0:
+                entered += visits[s, a]
+                missing = missing or visits[s, a] == 0
         if missing and entered > 0:
             for a in range(policy.shape[1]):
                 if shares[s, a] > 0.0:
