@@ -390,7 +390,7 @@ def _error_of_gaps(
     elif weight.size:
         usual = weight @ (means - weight @ means / weight.sum()) ** 2 / weight.sum()
     error = (found.unknown**2).sum() * found.unknown_error**2 + found.adrift_error**2
-    taken = np.count_nonzero((found.weights + found.untried).any(axis=0))
+    taken = int(np.count_nonzero((found.weights + found.untried).any(axis=0)))
     own = (taken - 1) / max(1, taken)
     by_action = 0.0
     for a in range(actions):

@@ -134,15 +134,12 @@ def test_actions_that_the_policy_never_takes_change_nothing(
     model: PlainModel, seed: int, episodes: int, more: int
 ) -> None:
     data = some_data(model, seed, episodes)
-    states = model.states
-    wider = replace(
-        model,
-        **{
-            name: np.concatenate([array, np.repeat(array[:, :1], more, axis=1)], axis=1)
-            for name, array in (("chance", model.chance), ("mean", model.mean), ("std", model.std))
-        },
-        policy=np.concatenate([model.policy, np.zeros((states, more))], axis=1),
+    chance, mean, std = (
+        np.concatenate([array, np.repeat(array[:, :1], more, axis=1)], axis=1)
+        for array in (model.chance, model.mean, model.std)
     )
+    policy = np.concatenate([model.policy, np.zeros((model.states, more))], axis=1)
+    wider = replace(model, chance=chance, mean=mean, std=std, policy=policy)
     one, other = (
         CertaintyEquivalence().estimate(Task.of(each.mdp(), each.policy), found)
         for each, found in ((model, data), (wider, replace(data, action_count=None)))
