@@ -11,7 +11,7 @@ import numpy as np
 
 from revar.compilation import compiled, compiled_in_place, like_caller
 from revar.model.arrays import FloatArray, RunStatistics
-from revar.theory.gaps import FilledValues
+from revar.theory.gaps import FilledValues, weighed_less
 from revar.theory.influence import pair_worths, with_data
 from revar.theory.preference import Corrected
 
@@ -152,7 +152,8 @@ def all_amiss(found: FilledValues, policy: FloatArray) -> FilledValues:
 
     Actions are missed wherever they have no data, whatever they stand for elsewhere.
     """
-    amiss, missed = _amiss(policy, found.weights, found.untried, found.missed)
+    less = weighed_less(policy, found.weights, found.untried)
+    amiss, missed = _amiss(less, found.untried, found.missed)
     return FilledValues(
         found.table,
         found.weights,
@@ -168,23 +169,15 @@ def all_amiss(found: FilledValues, policy: FloatArray) -> FilledValues:
 
 @compiled
 def _amiss(
-    policy: FloatArray, weights: FloatArray, untried: FloatArray, missed: FloatArray
+    less: FloatArray, untried: FloatArray, missed: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """By how much weights are wrong in states with gaps, [S, A], and over all states, [A]."""
-    states, actions = policy.shape
-    amiss = np.zeros(policy.shape)
-    over_all = np.zeros(actions)
-    for s in range(states):
-        entered = 0.0
-        gap = 0.0
-        for a in range(actions):
-            entered += weights[s, a]
-            gap += untried[s, a]
+    amiss = np.zeros(less.shape)
+    over_all = np.zeros(missed.size)
+    for a in range(missed.size):
+        for s in range(less.shape[0]):
+            amiss[s, a] = abs(less[s, a])
             over_all[a] += untried[s, a]
-        if gap > 0.0:
-            for a in range(actions):
-                amiss[s, a] = abs(entered * policy[s, a] - weights[s, a])
-    for a in range(actions):
         over_all[a] = max(over_all[a], abs(missed[a]))
     return amiss, over_all
 

@@ -54,13 +54,8 @@ def balanced_policy(policy: FloatArray, visits: IntArray) -> FloatArray:
     """
     shares = tried_policy(policy, visits)
     for s in range(policy.shape[0]):
-        entered = 0
-        missing = False
-        for a in range(policy.shape[1]):
-            if policy[s, a] > 0.0:
-                entered += visits[s, a]
-                missing = missing or visits[s, a] == 0
-        if missing and entered > 0:
+        entered = _visits_beside_gaps(policy, visits, s)
+        if entered > 0:
             for a in range(policy.shape[1]):
                 if shares[s, a] > 0.0:
                     shares[s, a] = policy[s, a] / (1.0 - (1.0 - policy[s, a]) ** entered)
@@ -77,16 +72,23 @@ def taken_policy(policy: FloatArray, visits: IntArray) -> FloatArray:
     """
     shares = tried_policy(policy, visits)
     for s in range(policy.shape[0]):
-        entered = 0
-        missing = False
-        for a in range(policy.shape[1]):
-            if policy[s, a] > 0.0:
-                entered += visits[s, a]
-                missing = missing or visits[s, a] == 0
-        if missing and entered > 0:
+        entered = _visits_beside_gaps(policy, visits, s)
+        if entered > 0:
             for a in range(policy.shape[1]):
                 shares[s, a] = visits[s, a] / entered if policy[s, a] > 0.0 else 0.0
     return shares
+
+
+@compiled_in_place
+def _visits_beside_gaps(policy: FloatArray, visits: IntArray, state: int) -> int:
+    """The visits of a state by actions of the policy, if one of these has none; else 0."""
+    entered = 0
+    missing = False
+    for a in range(policy.shape[1]):
+        if policy[state, a] > 0.0:
+            entered += visits[state, a]
+            missing = missing or visits[state, a] == 0
+    return entered if missing else 0
 
 
 @compiled_in_place
@@ -133,7 +135,7 @@ def filled_values(
         *(values, weights, gains),
     )
     untried = _untried(policy, statistics.visits, weights)
-    missed = _missed(policy, weights, untried)
+    missed = _missed(weighed_less(policy, weights, untried))
     return FilledValues(
         values, weights, gains, tried, untried, missed, unknown, unknown_error, adrift_error
     )
@@ -215,22 +217,31 @@ def _untried(policy: FloatArray, visits: IntArray, weights: FloatArray) -> Float
 
 
 @compiled
-def _missed(policy: FloatArray, weights: FloatArray, untried: FloatArray) -> FloatArray:
-    """What actions weigh less than the policy has it, over all states with gaps, [A].
-
-    An action without data in one state may stand for more than itself in another.
-    """
-    states, actions = policy.shape
-    missed = np.zeros(actions)
-    for s in range(states):
+def weighed_less(policy: FloatArray, weights: FloatArray, untried: FloatArray) -> FloatArray:
+    """What pairs weigh less than the policy has it, in states with gaps, [S, A]."""
+    less = np.zeros(policy.shape)
+    for s in range(policy.shape[0]):
         entered = 0.0
         gap = 0.0
-        for a in range(actions):
+        for a in range(policy.shape[1]):
             entered += weights[s, a]
             gap += untried[s, a]
         if gap > 0.0:
-            for a in range(actions):
-                missed[a] += entered * policy[s, a] - weights[s, a]
+            for a in range(policy.shape[1]):
+                less[s, a] = entered * policy[s, a] - weights[s, a]
+    return less
+
+
+@compiled
+def _missed(less: FloatArray) -> FloatArray:
+    """The same over all states, [A].
+
+    An action without data in one state may stand for more than itself in another.
+    """
+    missed = np.zeros(less.shape[1])
+    for s in range(less.shape[0]):
+        for a in range(less.shape[1]):
+            missed[a] += less[s, a]
     return missed
 
 
